@@ -1,0 +1,1 @@
+"""Retries for any callable: an outcome goes in, a decision comes out."""
