@@ -83,7 +83,7 @@ class AttemptTimedOut(RetryKitError, TimeoutError):
 
 
 class DeadlineExceeded(RetryKitError, TimeoutError):
-    """The call's deadline cut a running attempt (async code only); its cause is the last failure."""
+    """The deadline cut a running attempt (async code only); its cause is the last failure."""
 
     def __init__(self, deadline: float) -> None:
         super().__init__(f"the call took longer than its deadline of {deadline:g} s")

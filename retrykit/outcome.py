@@ -114,9 +114,9 @@ class Call:
 
     @property
     def id(self) -> UUID:
-        """A random UUID, made on first use: one for all attempts of this call, another for the next.
+        """A random UUID: one for all attempts of this call, another for the next.
 
-        Fit for an Idempotency-Key.
+        Made on first use; fit for an Idempotency-Key.
         """
         if self._id is None:
             from uuid import uuid4
