@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from retrykit.decision import RetryReason, StopReason
-
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from retrykit.decision import RetryReason, StopReason
 
 
 class PastAttempt(NamedTuple):
