@@ -1,0 +1,881 @@
+"""Backoffs: how long to wait before each retry, as a sequence that starts afresh for each call.
+
+A backoff is a frozen value that holds no position: `delays(rng)` begins a new sequence, `bounds()`
+tells beforehand what each of its waits can be, and `limits` is the floor and the cap that every
+wait keeps. The sequence's end ends the call. Backoffs combine:
+
+>>> from random import Random
+>>> backoff = Constant(0.1).take(2).then(Exponential(1, cap=3, jitter=NoJitter()))
+>>> list(backoff.take(6).delays(Random()))
+[0.1, 0.1, 1.0, 2.0, 3.0, 3.0]
+
+Every step costs the same, the millionth as the first. No wait is negative, NaN, infinite or longer
+than `LONGEST`: what grows stops there, and a longer duration that is asked for is taken as that.
+"""
+
+from __future__ import annotations
+
+from _thread import TIMEOUT_MAX
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from itertools import chain, count, islice, repeat
+from math import inf
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from retrykit._frozen import FrozenMap
+from retrykit._validate import (
+    function,
+    instance_not_class,
+    is_number,
+    number,
+    seconds,
+    shown,
+    whole,
+)
+from retrykit._value import Value
+from retrykit.decision import RetryReason
+from retrykit.jitter import Bounds, FullJitter, Jitter, NoJitter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import timedelta
+    from random import Random
+
+    from typing_extensions import TypeIs
+
+    BackoffLike: TypeAlias = "Backoff | Sequence[float | timedelta]"
+
+LONGEST: Final = TIMEOUT_MAX
+"""The longest wait in seconds: the most that a thread can wait for on this platform (292 years on
+Linux and macOS, 49 days on Windows)."""
+
+_NO_LIMITS: Final = Bounds(0.0, inf)
+
+
+class Backoff(Protocol):
+    """The waits of one call, in seconds. Any object with these three members is one.
+
+    To have the combinators too, inherit from `BackoffBase`, or wrap it: `Custom(mine).capped(5)`.
+    """
+
+    def delays(self, rng: Random, /) -> Iterator[float]:
+        """The waits before the first retry, the second and so on; a new sequence at each call."""
+        ...
+
+    def bounds(self) -> Iterator[Bounds]:
+        """What the lowest and the highest draw attain at each step, no wider."""
+        ...
+
+    @property
+    def limits(self) -> Bounds:
+        """The floor and the cap that hold for every wait; without any, zero and infinity."""
+        ...
+
+
+class BackoffBase(ABC):
+    """The combinators. A subclass gives `delays` and `bounds`, and `limits` where it has any.
+
+    >>> class Alternating(BackoffBase):
+    ...     def delays(self, rng):
+    ...         while True:
+    ...             yield 1.0
+    ...             yield 5.0
+    ...
+    ...     def bounds(self):
+    ...         return (Bounds(delay, delay) for delay in self.delays(None))
+    >>> from random import Random
+    >>> list(Alternating().capped(3).take(4).delays(Random()))
+    [1.0, 3.0, 1.0, 3.0]
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def delays(self, rng: Random) -> Iterator[float]:
+        """The waits before the first retry, the second and so on; a new sequence at each call."""
+
+    @abstractmethod
+    def bounds(self) -> Iterator[Bounds]:
+        """What the lowest and the highest draw attain at each step, no wider."""
+
+    @property
+    def limits(self) -> Bounds:
+        """The floor and the cap that hold for every wait; without any, zero and infinity."""
+        return _NO_LIMITS
+
+    def capped(self, cap: float | timedelta) -> BackoffBase:
+        """The same with no wait above `cap` seconds.
+
+        The cap holds after the jitter, and jitter lives on below it: the delay is cut to the cap
+        first, then the interval of its draws is moved below the cap. A cap below the floor is a
+        `ValueError`; a cap of zero means no waits; one that is no tighter changes nothing.
+
+        >>> next(Constant(10).jittered(NoJitter()).capped(5).bounds())
+        Bounds(low=5.0, high=5.0)
+        """
+        return self._within(Bounds(0.0, _seconds("cap", cap)))
+
+    def at_least(self, floor: float | timedelta) -> BackoffBase:
+        """The same with no wait below `floor` seconds, as `capped` for the other end.
+
+        >>> next(Exponential(1).at_least(0.5).bounds())
+        Bounds(low=0.5, high=1.5)
+        """
+        return self._within(Bounds(_seconds("floor", floor), inf))
+
+    def take(self, n: int) -> BackoffBase:
+        """The first `n` waits only, so at most `n` retries; with zero there is none.
+
+        >>> from random import Random
+        >>> list(Constant(1).take(2).delays(Random()))
+        [1.0, 1.0]
+        """
+        return _Taken(self, whole("n", n, low=0))
+
+    def then(self, other: BackoffLike) -> BackoffBase:
+        """These waits, and when they end those of `other`, from its beginning.
+
+        >>> from random import Random
+        >>> list(Schedule(0, 1).then([5]).delays(Random()))
+        [0.0, 1.0, 5.0]
+        """
+        return _combined(_Then, self, _combinable(as_backoff("other", other)))
+
+    def __add__(self, other: BackoffLike) -> BackoffBase:
+        """The sums of both, step by step, ending with the shorter one.
+
+        Each step waits for both, so where one of them has no wait left there is no sum either.
+        Floors and caps add up too.
+
+        >>> from random import Random
+        >>> list((Schedule(1, 2, 3) + Constant(0.5)).delays(Random()))
+        [1.5, 2.5, 3.5]
+        """
+        return _combined(_Sum, self, _combinable(as_backoff("other", other)))
+
+    def __radd__(self, other: BackoffLike) -> BackoffBase:
+        return _combined(_Sum, _combinable(as_backoff("other", other)), self)
+
+    def jittered(self, jitter: Jitter) -> BackoffBase:
+        """The same with every wait drawn by `jitter`, inside the limits.
+
+        What draws already is a `ValueError`: give the growing backoffs their own `jitter=`.
+
+        >>> next(Constant(10).jittered(FullJitter()).bounds())
+        Bounds(low=0.0, high=10.0)
+        """
+        _check_jitter(jitter)
+        if self._draws():
+            raise ValueError(
+                f"jitter: {shown(self)} draws its waits already; where it takes a jitter of its"
+                " own, choose that one"
+            )
+        return _Jittered(self, jitter)
+
+    def _within(self, limits: Bounds) -> BackoffBase:
+        """The same inside `limits` and its own."""
+        own = self.limits
+        within = Bounds(max(own.low, limits.low), min(own.high, limits.high))
+        if within.low > within.high:
+            raise ValueError(_crossed(own, limits))
+        return self if within == own else _Limited(self, within)
+
+    def _delays_within(self, rng: Random, limits: Bounds) -> Iterator[float]:
+        """The draws, each moved as its interval moves to get inside `limits`."""
+        for delay, bounds in zip(self.delays(rng), self.bounds(), strict=False):
+            yield _moved(delay, bounds, _inside(bounds, limits))
+
+    def _bounds_within(self, limits: Bounds) -> Iterator[Bounds]:
+        for bounds in self.bounds():
+            yield _inside(bounds, limits)
+
+    def _draws(self) -> bool:
+        """Whether chance has a part in the waits: the first few bounds of a foreign one tell."""
+        return any(low < high for low, high in islice(self.bounds(), 8))
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Custom(Value, BackoffBase):
+    """Lends the combinators to an object that has a backoff's three members and no more.
+
+    >>> class Mine:
+    ...     limits = Bounds(0.0, 60.0)
+    ...
+    ...     def delays(self, rng):
+    ...         return iter([1.0, 60.0])
+    ...
+    ...     def bounds(self):
+    ...         return iter([Bounds(1.0, 1.0), Bounds(60.0, 60.0)])
+    >>> from random import Random
+    >>> list(Custom(Mine()).capped(30).delays(Random()))
+    [1.0, 30.0]
+    """
+
+    backoff: Backoff
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._put(backoff=as_backoff("backoff", backoff))
+
+    @property
+    def limits(self) -> Bounds:
+        return self.backoff.limits
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        return self.backoff.delays(rng)
+
+    def bounds(self) -> Iterator[Bounds]:
+        return self.backoff.bounds()
+
+
+class _Exact(Value, BackoffBase):
+    """Waits that are stated, not drawn."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _steps(self) -> Iterator[float]: ...
+
+    def delays(self, rng: Random) -> Iterator[float]:  # noqa: ARG002 - every backoff takes a generator
+        return self._steps()
+
+    def bounds(self) -> Iterator[Bounds]:
+        return (Bounds(delay, delay) for delay in self._steps())
+
+    def _draws(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Constant(_Exact):
+    """The same wait before every retry, exactly, for ever.
+
+    `delay` takes seconds or a `timedelta`. Zero retries at once; negative, NaN and infinite are a
+    `ValueError`.
+
+    >>> from random import Random
+    >>> list(Constant(0.5).take(2).delays(Random()))
+    [0.5, 0.5]
+    """
+
+    delay: float
+
+    def __init__(self, delay: float | timedelta) -> None:
+        self._put(delay=_seconds("delay", delay))
+
+    def _steps(self) -> Iterator[float]:
+        return repeat(self.delay)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Schedule(_Exact):
+    """The listed waits, exactly, and then no more: the call ends where the list ends.
+
+    Seconds or `timedelta`s; negative, NaN and infinite are a `ValueError`. A list or a tuple in a
+    backoff's place is a `Schedule`. An empty one allows no retry.
+
+    >>> from random import Random
+    >>> list(Schedule(0, 0.5, 2).delays(Random()))
+    [0.0, 0.5, 2.0]
+    """
+
+    delays_: tuple[float, ...]
+
+    def __init__(self, *delays: float | timedelta) -> None:
+        self._put(
+            delays_=tuple([_seconds(f"delays[{i}]", delay) for i, delay in enumerate(delays)])
+        )
+
+    def _steps(self) -> Iterator[float]:
+        return iter(self.delays_)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({', '.join(map(repr, self.delays_))})"
+
+
+class _Growing(Value, BackoffBase):
+    """Steps that grow without chance; a jitter draws around each."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        jitter: Jitter
+
+    @abstractmethod
+    def _steps(self) -> Iterator[float]:
+        """The delays before limits and jitter, none above `LONGEST`."""
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        return self._delays_within(rng, self.limits)
+
+    def bounds(self) -> Iterator[Bounds]:
+        return self._bounds_within(self.limits)
+
+    def _delays_within(self, rng: Random, limits: Bounds) -> Iterator[float]:
+        for step in self._steps():
+            yield _drawn(self.jitter, _clamped(step, limits), limits, rng)
+
+    def _bounds_within(self, limits: Bounds) -> Iterator[Bounds]:
+        for step in self._steps():
+            yield _inside(self.jitter.bounds(_clamped(step, limits)), limits)
+
+    def _draws(self) -> bool:
+        return not isinstance(self.jitter, NoJitter)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Exponential(_Growing):
+    """Waits that grow by a factor each time: `min(cap, base * factor ** (retry - 1))`, jittered.
+
+    `base` and `cap` take seconds or a `timedelta`; `factor` is at least 1. A base of zero stays
+    zero; without a cap the growth stops at `LONGEST`. Negative, NaN and infinite settings, and a
+    cap below the base, are a `ValueError`.
+
+    Source: AWS Architecture Blog, "Exponential Backoff And Jitter"; with the default `FullJitter`
+    its `random_between(0, min(cap, base * 2 ** attempt))`.
+
+    >>> from random import Random
+    >>> list(Exponential(1, cap=5, jitter=NoJitter()).take(4).delays(Random()))
+    [1.0, 2.0, 4.0, 5.0]
+    """
+
+    base: float
+    _: KW_ONLY
+    factor: float
+    cap: float | None
+    jitter: Jitter
+
+    def __init__(
+        self,
+        base: float | timedelta,
+        *,
+        factor: float = 2,
+        cap: float | timedelta | None = None,
+        jitter: Jitter = FullJitter(),  # noqa: B008 - a frozen value
+    ) -> None:
+        _check_jitter(jitter)
+        first = _seconds("base", base)
+        self._put(
+            base=first,
+            factor=number("factor", factor, low=1.0),
+            cap=None if cap is None else _cap(cap, first),
+            jitter=jitter,
+        )
+
+    @property
+    def limits(self) -> Bounds:
+        return _NO_LIMITS if self.cap is None else Bounds(0.0, self.cap)
+
+    def _steps(self) -> Iterator[float]:
+        step = self.base
+        while True:
+            yield step
+            step = min(step * self.factor, LONGEST)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Linear(_Growing):
+    """Waits that grow by the same number of seconds each time: `start + step * (retry - 1)`.
+
+    Seconds or `timedelta`s; zero is fine for either; negative, NaN and infinite are a
+    `ValueError`. The growth stops at `LONGEST`, or at a cap: `Linear(1, 1).capped(30)`.
+
+    >>> from random import Random
+    >>> list(Linear(1, 2, jitter=NoJitter()).take(3).delays(Random()))
+    [1.0, 3.0, 5.0]
+    """
+
+    start: float
+    step: float
+    _: KW_ONLY
+    jitter: Jitter
+
+    def __init__(
+        self,
+        start: float | timedelta,
+        step: float | timedelta,
+        *,
+        jitter: Jitter = FullJitter(),  # noqa: B008 - a frozen value
+    ) -> None:
+        _check_jitter(jitter)
+        self._put(start=_seconds("start", start), step=_seconds("step", step), jitter=jitter)
+
+    def _steps(self) -> Iterator[float]:
+        # A product has no rounding errors that add up, as a running sum has.
+        return (min(self.start + self.step * retry, LONGEST) for retry in count())
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Polynomial(_Growing):
+    """Waits that grow with a power of the retry's number: `base * retry ** power`, jittered.
+
+    `base` takes seconds or a `timedelta`; `power` is any number from zero, which makes the waits
+    constant. Negative, NaN and infinite are a `ValueError`. The growth stops at `LONGEST`.
+
+    >>> from random import Random
+    >>> list(Polynomial(0.5, 2, jitter=NoJitter()).take(3).delays(Random()))
+    [0.5, 2.0, 4.5]
+    """
+
+    base: float
+    power: float
+    _: KW_ONLY
+    jitter: Jitter
+
+    def __init__(
+        self,
+        base: float | timedelta,
+        power: float,
+        *,
+        jitter: Jitter = FullJitter(),  # noqa: B008 - a frozen value
+    ) -> None:
+        _check_jitter(jitter)
+        self._put(base=_seconds("base", base), power=number("power", power), jitter=jitter)
+
+    def _steps(self) -> Iterator[float]:
+        for retry in count(1):
+            try:
+                step = self.base * float(retry) ** self.power
+            except OverflowError:
+                step = LONGEST if self.base else 0.0
+            yield min(step, LONGEST)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Fibonacci(_Growing):
+    """Waits that grow as the Fibonacci numbers: `base` times 1, 1, 2, 3, 5, 8 …, jittered.
+
+    By about 1.6 each time, so more gently than by doubling. `base` takes seconds or a `timedelta`;
+    zero stays zero; negative, NaN and infinite are a `ValueError`. The growth stops at `LONGEST`.
+
+    >>> from random import Random
+    >>> list(Fibonacci(1, jitter=NoJitter()).take(5).delays(Random()))
+    [1.0, 1.0, 2.0, 3.0, 5.0]
+    """
+
+    base: float
+    _: KW_ONLY
+    jitter: Jitter
+
+    def __init__(
+        self,
+        base: float | timedelta,
+        *,
+        jitter: Jitter = FullJitter(),  # noqa: B008 - a frozen value
+    ) -> None:
+        _check_jitter(jitter)
+        self._put(base=_seconds("base", base), jitter=jitter)
+
+    def _steps(self) -> Iterator[float]:
+        step, following = self.base, self.base
+        while True:
+            yield step
+            step, following = following, min(step + following, LONGEST)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Decorrelated(Value, BackoffBase):
+    """Waits drawn from the one before: `min(cap, uniform(base, 3 * previous))`, `base` first.
+
+    `base` and `cap` take seconds or a `timedelta`, and are the floor and the cap of every wait. A
+    base of zero stays zero; negative, NaN and infinite, and a cap below the base, are a
+    `ValueError`. At the cap the formula waits for exactly the cap about every other time; where
+    many clients share a fate, `Exponential` with `FullJitter` spreads them better.
+
+    Source: AWS Architecture Blog, "Exponential Backoff And Jitter", decorrelated jitter.
+
+    >>> from itertools import islice
+    >>> [bounds.high for bounds in islice(Decorrelated(1, cap=20).bounds(), 4)]
+    [3.0, 9.0, 20.0, 20.0]
+    """
+
+    base: float
+    _: KW_ONLY
+    cap: float
+
+    def __init__(self, base: float | timedelta, *, cap: float | timedelta) -> None:
+        first = _seconds("base", base)
+        self._put(base=first, cap=_cap(cap, first))
+
+    @property
+    def limits(self) -> Bounds:
+        return Bounds(self.base, self.cap)
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        base, cap, previous = self.base, self.cap, self.base
+        while True:
+            drawn = base + (3 * previous - base) * rng.random()
+            previous = min(cap, max(base, drawn))
+            yield previous
+
+    def bounds(self) -> Iterator[Bounds]:
+        high = self.base
+        while True:
+            high = min(self.cap, 3 * high)
+            yield Bounds(self.base, high)
+
+    def _within(self, limits: Bounds) -> BackoffBase:
+        base, cap = max(self.base, limits.low), min(self.cap, limits.high)
+        if base > cap:
+            raise ValueError(_crossed(self.limits, limits))
+        return Decorrelated(base, cap=cap)
+
+    def _draws(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class ByReason(Value, BackoffBase):
+    """A backoff for each reason, each at its own position: throttling waits longer than a reset.
+
+    A reason that is not listed follows `default`, and all of these share one sequence. `delays`
+    and `bounds` are the default's; `limits` spans all branches. Combinators go to every branch. A
+    `ByReason` in a branch's place gives its branch for that reason.
+
+    >>> backoff = ByReason({RetryReason.THROTTLED: Constant(5)}, default=Constant(0.1))
+    >>> backoff.branch(RetryReason.THROTTLED)
+    Constant(5.0)
+    >>> backoff.capped(1)
+    ByReason({RetryReason.THROTTLED: Constant(5.0).capped(1.0)}, default=Constant(0.1).capped(1.0))
+    """
+
+    backoffs: Mapping[RetryReason, Backoff]
+    _: KW_ONLY
+    default: Backoff
+
+    def __init__(
+        self, backoffs: Mapping[RetryReason, BackoffLike], *, default: BackoffLike
+    ) -> None:
+        if not isinstance(backoffs, Mapping):
+            raise TypeError(f"backoffs must be a mapping by RetryReason, got {shown(backoffs)}")
+        otherwise = as_backoff("default", default)
+        branches: dict[RetryReason, Backoff] = {}
+        if isinstance(otherwise, ByReason):
+            branches.update(otherwise.backoffs)
+            otherwise = otherwise.default
+        for reason, value in backoffs.items():
+            if not isinstance(reason, RetryReason):
+                raise TypeError(f"backoffs must be keyed by RetryReason, got {shown(reason)}")
+            backoff = as_backoff(f"backoffs[{reason!r}]", value)
+            branches[reason] = _branch(backoff, reason)
+        self._put(backoffs=FrozenMap(branches), default=otherwise)
+
+    def branch(self, reason: RetryReason) -> Backoff:
+        """The backoff for `reason`: its own, or the default."""
+        return self.backoffs.get(reason, self.default)
+
+    @property
+    def branches(self) -> tuple[Backoff, ...]:
+        """Every backoff in it, the default first."""
+        return (self.default, *self.backoffs.values())
+
+    @property
+    def limits(self) -> Bounds:
+        limits = [branch.limits for branch in self.branches]
+        return Bounds(min(low for low, _ in limits), max(high for _, high in limits))
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        return self.default.delays(rng)
+
+    def bounds(self) -> Iterator[Bounds]:
+        return self.default.bounds()
+
+    def take(self, n: int) -> BackoffBase:
+        return self._each(lambda backoff: backoff.take(n))
+
+    def jittered(self, jitter: Jitter) -> BackoffBase:
+        return self._each(lambda backoff: backoff.jittered(jitter))
+
+    def _within(self, limits: Bounds) -> BackoffBase:
+        return self._each(lambda backoff: backoff._within(limits))
+
+    def _each(self, change: Callable[[BackoffBase], BackoffBase]) -> ByReason:
+        return ByReason(
+            {reason: change(_combinable(branch)) for reason, branch in self.backoffs.items()},
+            default=change(_combinable(self.default)),
+        )
+
+    def _draws(self) -> bool:
+        return any(_combinable(branch)._draws() for branch in self.branches)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class _Limited(Value, BackoffBase):
+    """A backoff inside limits that are tighter than its own."""
+
+    backoff: BackoffBase
+    within: Bounds
+
+    def __init__(self, backoff: BackoffBase, within: Bounds) -> None:
+        self._put(backoff=backoff, within=within)
+
+    @property
+    def limits(self) -> Bounds:
+        return self.within
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        return self.backoff._delays_within(rng, self.within)
+
+    def bounds(self) -> Iterator[Bounds]:
+        return self.backoff._bounds_within(self.within)
+
+    def _within(self, limits: Bounds) -> BackoffBase:
+        floor, cap = self.within
+        if limits.low > cap or limits.high < floor:
+            raise ValueError(_crossed(self.within, limits))
+        return self.backoff._within(Bounds(max(floor, limits.low), min(cap, limits.high)))
+
+    def _draws(self) -> bool:
+        return self.backoff._draws()
+
+    def __repr__(self) -> str:
+        floor, cap = self.backoff.limits
+        text = repr(self.backoff)
+        if self.within.low > floor:
+            text += f".at_least({self.within.low!r})"
+        if self.within.high < cap:
+            text += f".capped({self.within.high!r})"
+        return text
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class _Jittered(Value, BackoffBase):
+    """A backoff that draws nothing by itself, with a jitter around each of its waits."""
+
+    backoff: BackoffBase
+    jitter: Jitter
+
+    def __init__(self, backoff: BackoffBase, jitter: Jitter) -> None:
+        self._put(backoff=backoff, jitter=jitter)
+
+    @property
+    def limits(self) -> Bounds:
+        return self.backoff.limits
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        limits = self.limits
+        for delay in self.backoff.delays(rng):
+            yield _drawn(self.jitter, delay, limits, rng)
+
+    def bounds(self) -> Iterator[Bounds]:
+        limits = self.limits
+        for delay, _ in self.backoff.bounds():
+            yield _inside(self.jitter.bounds(delay), limits)
+
+    def _within(self, limits: Bounds) -> BackoffBase:
+        return _Jittered(self.backoff._within(limits), self.jitter)
+
+    def _draws(self) -> bool:
+        return not isinstance(self.jitter, NoJitter)
+
+    def __repr__(self) -> str:
+        return f"{self.backoff!r}.jittered({self.jitter!r})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class _Taken(Value, BackoffBase):
+    """The first `n` waits of a backoff."""
+
+    backoff: BackoffBase
+    n: int
+
+    def __init__(self, backoff: BackoffBase, n: int) -> None:
+        self._put(backoff=backoff, n=n)
+
+    @property
+    def limits(self) -> Bounds:
+        return self.backoff.limits
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        return islice(self.backoff.delays(rng), self.n)
+
+    def bounds(self) -> Iterator[Bounds]:
+        return islice(self.backoff.bounds(), self.n)
+
+    def take(self, n: int) -> BackoffBase:
+        return _Taken(self.backoff, min(self.n, whole("n", n, low=0)))
+
+    def _within(self, limits: Bounds) -> BackoffBase:
+        return _Taken(self.backoff._within(limits), self.n)
+
+    def _draws(self) -> bool:
+        return self.backoff._draws()
+
+    def __repr__(self) -> str:
+        return f"{self.backoff!r}.take({self.n})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class _Then(Value, BackoffBase):
+    """One backoff after another."""
+
+    first: BackoffBase
+    second: BackoffBase
+
+    def __init__(self, first: BackoffBase, second: BackoffBase) -> None:
+        self._put(first=first, second=second)
+
+    @property
+    def limits(self) -> Bounds:
+        first, second = self.first.limits, self.second.limits
+        return Bounds(min(first.low, second.low), max(first.high, second.high))
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        return chain(self.first.delays(rng), self.second.delays(rng))
+
+    def bounds(self) -> Iterator[Bounds]:
+        return chain(self.first.bounds(), self.second.bounds())
+
+    def _within(self, limits: Bounds) -> BackoffBase:
+        return _Then(self.first._within(limits), self.second._within(limits))
+
+    def _draws(self) -> bool:
+        return self.first._draws() or self.second._draws()
+
+    def __repr__(self) -> str:
+        return f"{self.first!r}.then({self.second!r})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class _Sum(Value, BackoffBase):
+    """Two backoffs added step by step."""
+
+    first: BackoffBase
+    second: BackoffBase
+
+    def __init__(self, first: BackoffBase, second: BackoffBase) -> None:
+        self._put(first=first, second=second)
+
+    @property
+    def limits(self) -> Bounds:
+        first, second = self.first.limits, self.second.limits
+        return Bounds(min(first.low + second.low, LONGEST), first.high + second.high)
+
+    def delays(self, rng: Random) -> Iterator[float]:
+        pairs = zip(self.first.delays(rng), self.second.delays(rng), strict=False)
+        return (min(first + second, LONGEST) for first, second in pairs)
+
+    def bounds(self) -> Iterator[Bounds]:
+        for first, second in zip(self.first.bounds(), self.second.bounds(), strict=False):
+            low, high = first.low + second.low, first.high + second.high
+            yield Bounds(min(low, LONGEST), min(high, LONGEST))
+
+    def _draws(self) -> bool:
+        return self.first._draws() or self.second._draws()
+
+    def __repr__(self) -> str:
+        return f"({self.first!r} + {self.second!r})"
+
+
+def as_backoff(field: str, value: object) -> Backoff:
+    """`value` as a backoff: itself, or the `Schedule` of a list or tuple of seconds.
+
+    Anything else is a `TypeError` that names the field and, where it can, the right spelling.
+
+    >>> as_backoff("backoff", [1, 5])
+    Schedule(1.0, 5.0)
+    >>> as_backoff("backoff", 5)
+    Traceback (most recent call last):
+        ...
+    TypeError: backoff must be a backoff or a list of seconds, got 5: write Constant(5)
+    """
+    instance_not_class(field, value)
+    if isinstance(value, BackoffBase):
+        return value
+    wanted = f"{field} must be a backoff or a list of seconds, got {shown(value)}"
+    if isinstance(value, (list, tuple)):
+        return Schedule(*[_seconds(f"{field}[{i}]", delay) for i, delay in enumerate(value)])
+    if is_number(value):
+        raise TypeError(f"{wanted}: write Constant({value!r})")
+    if hasattr(value, "__next__"):
+        raise TypeError(f"{wanted}: an iterator serves one call only; give a list or a backoff")
+    if not _has_members(value):
+        raise TypeError(f"{wanted}: a backoff has delays(rng), bounds() and limits")
+    function(f"{field}.delays", value.delays)
+    function(f"{field}.bounds", value.bounds)
+    return value
+
+
+def _has_members(value: object) -> TypeIs[Backoff]:
+    return all(hasattr(value, name) for name in ("delays", "bounds", "limits"))
+
+
+def _combinable(backoff: Backoff) -> BackoffBase:
+    return backoff if isinstance(backoff, BackoffBase) else Custom(backoff)
+
+
+def _branch(backoff: Backoff, reason: RetryReason) -> Backoff:
+    return backoff.branch(reason) if isinstance(backoff, ByReason) else backoff
+
+
+def _combined(
+    kind: Callable[[BackoffBase, BackoffBase], BackoffBase], first: BackoffBase, second: BackoffBase
+) -> BackoffBase:
+    """`kind` of both; where one differs by reason, so does the result."""
+    sides = [side for side in (first, second) if isinstance(side, ByReason)]
+    if not sides:
+        return kind(first, second)
+    defaults = [side.default if isinstance(side, ByReason) else side for side in (first, second)]
+    return ByReason(
+        {
+            reason: kind(*[_combinable(_branch(side, reason)) for side in (first, second)])
+            for reason in dict.fromkeys(chain.from_iterable(side.backoffs for side in sides))
+        },
+        default=kind(*map(_combinable, defaults)),
+    )
+
+
+def _seconds(field: str, value: object) -> float:
+    return min(seconds(field, value), LONGEST)
+
+
+def _cap(cap: object, base: float) -> float:
+    high = _seconds("cap", cap)
+    if high < base:
+        raise ValueError(f"cap must be at least the base, {base:g}, got {cap!r}")
+    return high
+
+
+def _crossed(own: Bounds, asked: Bounds) -> str:
+    if asked.high < own.low:
+        return f"cap must be at least the floor, {own.low:g}, got {asked.high:g}"
+    return f"floor must be at most the cap, {own.high:g}, got {asked.low:g}"
+
+
+def _check_jitter(jitter: object) -> None:
+    function("jitter", jitter)
+    if not callable(getattr(jitter, "bounds", None)):
+        raise TypeError(f"jitter must have bounds(delay), which {shown(jitter)} has not")
+
+
+def _clamped(delay: float, limits: Bounds) -> float:
+    low, high = limits
+    return low if delay < low else min(delay, high)
+
+
+def _inside(bounds: Bounds, limits: Bounds) -> Bounds:
+    """The interval moved inside `limits`; squeezed to their whole width where it is wider."""
+    low, high = bounds
+    floor, cap = limits.low, min(limits.high, LONGEST)
+    if floor <= low and high <= cap:
+        return bounds
+    width = high - low
+    if high > cap:
+        low, high = cap - width, cap
+    if low < floor:
+        low, high = floor, min(floor + width, cap)
+    return Bounds(low, high)
+
+
+def _moved(delay: float, bounds: Bounds, inside: Bounds) -> float:
+    """Where a draw from `bounds` comes to lie when they become `inside`."""
+    if inside is not bounds:
+        width = bounds.high - bounds.low
+        scale = (inside.high - inside.low) / width if width else 0.0
+        delay = inside.low + (delay - bounds.low) * scale
+    return _clamped(delay, inside)
+
+
+def _drawn(jitter: Jitter, delay: float, limits: Bounds, rng: Random) -> float:
+    bounds = jitter.bounds(delay)
+    return _moved(jitter(delay, rng), bounds, _inside(bounds, limits))
