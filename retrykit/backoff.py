@@ -539,39 +539,37 @@ class ByReason(Value, BackoffBase):
     ByReason({RetryReason.THROTTLED: Constant(5.0).capped(1.0)}, default=Constant(0.1).capped(1.0))
     """
 
-    backoffs: Mapping[RetryReason, Backoff]
+    branches: Mapping[RetryReason, Backoff]
     _: KW_ONLY
     default: Backoff
 
     def __init__(
-        self, backoffs: Mapping[RetryReason, BackoffLike], *, default: BackoffLike
+        self, branches: Mapping[RetryReason, BackoffLike], *, default: BackoffLike
     ) -> None:
-        if not isinstance(backoffs, Mapping):
-            raise TypeError(f"backoffs must be a mapping by RetryReason, got {shown(backoffs)}")
+        if not isinstance(branches, Mapping):
+            raise TypeError(f"branches must be a mapping by RetryReason, got {shown(branches)}")
         otherwise = as_backoff("default", default)
-        branches: dict[RetryReason, Backoff] = {}
+        held: dict[RetryReason, Backoff] = {}
         if isinstance(otherwise, ByReason):
-            branches.update(otherwise.backoffs)
+            held.update(otherwise.branches)
             otherwise = otherwise.default
-        for reason, value in backoffs.items():
+        for reason, value in branches.items():
             if not isinstance(reason, RetryReason):
-                raise TypeError(f"backoffs must be keyed by RetryReason, got {shown(reason)}")
-            backoff = as_backoff(f"backoffs[{reason!r}]", value)
-            branches[reason] = _branch(backoff, reason)
-        self._put(backoffs=FrozenMap(branches), default=otherwise)
+                raise TypeError(f"branches must be keyed by RetryReason, got {shown(reason)}")
+            backoff = as_backoff(f"branches[{reason!r}]", value)
+            held[reason] = _branch(backoff, reason)
+        self._put(branches=FrozenMap(held), default=otherwise)
 
     def branch(self, reason: RetryReason) -> Backoff:
         """The backoff for `reason`: its own, or the default."""
-        return self.backoffs.get(reason, self.default)
+        return self.branches.get(reason, self.default)
 
-    @property
-    def branches(self) -> tuple[Backoff, ...]:
-        """Every backoff in it, the default first."""
-        return (self.default, *self.backoffs.values())
+    def _all(self) -> list[BackoffBase]:
+        return [_combinable(backoff) for backoff in (self.default, *self.branches.values())]
 
     @property
     def limits(self) -> Bounds:
-        limits = [branch.limits for branch in self.branches]
+        limits = [backoff.limits for backoff in self._all()]
         return Bounds(min(low for low, _ in limits), max(high for _, high in limits))
 
     def delays(self, rng: Random) -> Iterator[float]:
@@ -591,12 +589,12 @@ class ByReason(Value, BackoffBase):
 
     def _each(self, change: Callable[[BackoffBase], BackoffBase]) -> ByReason:
         return ByReason(
-            {reason: change(_combinable(branch)) for reason, branch in self.backoffs.items()},
+            {reason: change(_combinable(branch)) for reason, branch in self.branches.items()},
             default=change(_combinable(self.default)),
         )
 
     def _draws(self) -> bool:
-        return any(_combinable(branch)._draws() for branch in self.branches)
+        return any(backoff._draws() for backoff in self._all())
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -819,7 +817,7 @@ def _combined(
     return ByReason(
         {
             reason: kind(*[_combinable(_branch(side, reason)) for side in (first, second)])
-            for reason in dict.fromkeys(chain.from_iterable(side.backoffs for side in sides))
+            for reason in dict.fromkeys(chain.from_iterable(side.branches for side in sides))
         },
         default=kind(*map(_combinable, defaults)),
     )
