@@ -9,8 +9,12 @@ right after it. No event holds arguments, and no `repr` shows a value or an erro
 from __future__ import annotations
 
 import logging
+from copy import copy
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
+
+from retrykit._validate import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,7 +28,7 @@ class Event:
     """What every event tells. Treat it as immutable.
 
     `policy` is the policy's name or `None`, `function` the callable's qualified name, `number` the
-    attempt's (from 1), `depth` how many retried calls this one runs inside of (0 for the outermost),
+    attempt's (from 1), `depth` how many retried calls this one runs inside of (the outermost: 0),
     `elapsed` the seconds since the call began.
     """
 
@@ -235,50 +239,142 @@ _NOTHING: Final[Kinds] = frozenset()
 _ENDS: Final[Kinds] = frozenset({CallFailed, CallGaveUp})
 _ALL: Final[Kinds] = _ENDS | {RetryScheduled}
 
+_LOGGED: Final = frozenset(
+    {
+        *("policy", "function", "number", "depth", "elapsed"),
+        *("delay", "source", "reason", "error_type"),
+    }
+)
 
-@dataclass(frozen=True, slots=True)
+
+def log_fields(event: Event) -> dict[str, str | int | float | None]:
+    """What a log record tells of an event, as plain values: no outcome, so no value and no text.
+
+    The prefix keeps each name apart from a log record's own attributes and from the program's.
+
+    >>> log_fields(AttemptStarted("github", "fetch", 1, 0, 0.0))
+    {'retrykit_policy': 'github', 'retrykit_function': 'fetch', 'retrykit_number': 1,
+     'retrykit_depth': 0, 'retrykit_elapsed': 0.0}
+    """
+    fields: dict[str, str | int | float | None] = {}
+    for name in event.fields:
+        if name in _LOGGED:
+            value = getattr(event, name)
+            fields["retrykit_" + name] = value.value if isinstance(value, StrEnum) else value
+    return fields
+
+
+class _Line(str):
+    """A %-format that fills itself in the same way where a brace-style logger calls `format`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        # A log record's `getMessage` formats `str(msg)`: that must still be this class.
+        return self
+
+    def format(self, *args: object, **_: object) -> str:
+        return self % args if args else self
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        # A record may be unpickled where retrykit is not installed.
+        return str, ("".join(self),)
+
+
+_RETRY: Final = _Line("%s: attempt %d failed (%s, %s), next in %.3f s (%s)")
+_GAVE_UP: Final = _Line("%s: gave up after attempt %d (%s, %s), %.3f s in all")
+_FAILED: Final = _Line("%s: attempt %d failed for good (%s, %s), %.3f s in all")
+
+_LoggerLike: TypeAlias = "logging.Logger | logging.LoggerAdapter[Any]"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class LogRetries:
     """One INFO line per scheduled retry, one WARNING per give-up.
 
     A failure that nobody retried is the caller's to report, so it is logged only where a retry had
     been made before. The lines name the function, the error's type and the reason, never a text,
-    an argument or a value.
+    an argument or a value. Each record carries the event's fields as well, prefixed: see
+    `log_fields`.
 
-    >>> LogRetries()
-    LogRetries()
+    `logger` is a name, a `logging.Logger` or a `LoggerAdapter`. A plain logger gets a constant
+    %-format with its arguments, one of a class of its own (which may format in another style)
+    the finished line. Raises `TypeError` for anything else.
+
+    >>> LogRetries("myapp.http")
+    LogRetries('myapp.http')
     """
+
+    logger: _LoggerLike
+
+    def __init__(self, logger: _LoggerLike | str = "retrykit") -> None:
+        object.__setattr__(self, "logger", _logger("logger", logger))
 
     @property
     def kinds(self) -> Kinds:
         """What the logger's level lets through, asked once per call."""
-        if logger.isEnabledFor(logging.INFO):
+        if self.logger.isEnabledFor(logging.INFO):
             return _ALL
-        return _ENDS if logger.isEnabledFor(logging.WARNING) else _NOTHING
+        return _ENDS if self.logger.isEnabledFor(logging.WARNING) else _NOTHING
 
     def __call__(self, event: Event, /) -> None:
-        """Write the line for `event`."""
+        """Write the line for `event`, where it has one."""
         match event:
             case RetryScheduled():
-                logger.info(
-                    "%s: attempt %d failed (%s, %s), next in %.3f s (%s)",
-                    event.function,
-                    event.number,
-                    event.error_type or "result",
-                    event.reason,
-                    event.delay,
-                    event.source,
-                )
-            case CallEnded() if event.number > 1 or event.__class__ is CallGaveUp:
-                logger.warning(
-                    "%s: gave up after %d attempts in %.3f s (%s, %s)",
-                    event.function,
-                    event.number,
-                    event.elapsed,
-                    event.error_type or "result",
-                    event.reason,
-                )
+                self._write(logging.INFO, _RETRY, event, event.delay, event.source)
+            case CallGaveUp():
+                self._write(logging.WARNING, _GAVE_UP, event, event.elapsed)
+            case CallFailed() if event.number > 1:
+                self._write(logging.WARNING, _FAILED, event, event.elapsed)
             case _:
                 pass
+
+    def _write(
+        self, level: int, line: _Line, event: RetryScheduled | CallEnded, *more: object
+    ) -> None:
+        error_type = event.error_type or "result"
+        args = (event.function, event.number, error_type, event.reason.value, *more)
+        if not _is_plain(self.logger):
+            line, args = _Line(line % args), ()
+        fields = log_fields(event)
+        _with_fields(self.logger, fields).log(level, line, *args, extra=fields)
+
+    def __repr__(self) -> str:
+        if self.logger is logger:
+            return "LogRetries()"
+        plain = isinstance(self.logger, logging.Logger)
+        return f"LogRetries({self.logger.name if plain else self.logger!r})"
+
+
+def _logger(field: str, value: object) -> _LoggerLike:
+    if isinstance(value, str):
+        return logging.getLogger(value)
+    if isinstance(value, logging.Logger):
+        return value
+    if isinstance(value, logging.LoggerAdapter):
+        return value  # pyright: ignore[reportUnknownVariableType]  # of whatever it adapts
+    raise TypeError(f"{field} must be a logger, a LoggerAdapter or a name, got {shown(value)}")
+
+
+def _is_plain(logger: Any) -> bool:
+    """Whether nothing but the standard library formats what this logger is given."""
+    while logger.__class__ is logging.LoggerAdapter:
+        logger = logger.logger
+    return logger.__class__ in (logging.Logger, logging.RootLogger)
+
+
+def _with_fields(logger: _LoggerLike, fields: dict[str, Any]) -> _LoggerLike:
+    """A logger that adds `fields`: an adapter hands on its own extra in place of the caller's."""
+    if not isinstance(logger, logging.LoggerAdapter):
+        return logger
+    both = copy(logger)
+    fields = {**fields, **(logger.extra or {})}
+    try:
+        both.extra = fields
+        both.logger = _with_fields(logger.logger, fields)
+    except AttributeError:  # an adapter that makes its extra anew each time keeps to that
+        return logger
+    return both
 
 
 log_retries: Final = LogRetries()
