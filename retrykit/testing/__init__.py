@@ -1,0 +1,30 @@
+"""The test kit: prove a schedule without waiting for it.
+
+Nothing is loaded before it is asked for: `retrykit.testing.strategies` and `retrykit.testing.laws`
+need Hypothesis (the extra `[hypothesis]`), the rest needs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from retrykit.testing._clock import VirtualClock
+
+__all__ = ["VirtualClock"]
+
+_HOMES: Final = {"VirtualClock": "_clock"}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
