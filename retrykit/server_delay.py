@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from retrykit._validate import number, one_of, seconds
+from retrykit._value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +22,8 @@ drew for the call's first retry.
 """
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ServerDelay:
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class ServerDelay(Value):
     """The standard answer to a Retry-After: never sooner than asked, and not everybody at once.
 
     `limit`, in seconds: the longest wait that a server may ask for, itself included; compared
@@ -50,6 +51,7 @@ class ServerDelay:
     True
     """
 
+    _: KW_ONLY
     limit: float
     over_limit: Literal["stop", "cap", "ignore"]
     combine: Literal["precedence", "floor"]
@@ -68,11 +70,7 @@ class ServerDelay:
         share = number("spread", spread)
         if math.isinf(checked + max(share * checked, 1.0)):
             raise ValueError(f"limit with its spread must be finite, got {limit!r} and {spread!r}")
-        put = object.__setattr__
-        put(self, "limit", checked)
-        put(self, "over_limit", over_limit)
-        put(self, "combine", combine)
-        put(self, "spread", share)
+        self._put(limit=checked, over_limit=over_limit, combine=combine, spread=share)
 
     def __call__(self, asked: float, drawn: float, first: float, rng: Random) -> float | None:
         """The wait in seconds, its spread included; `None` ends the call."""
@@ -96,5 +94,5 @@ class ServerDelay:
                 return drawn
             asked = self.limit
         if rng is not None and self.spread:
-            asked += rng.uniform(0.0, max(self.spread * asked, min(1.0, asked)))
+            asked += rng.random() * max(self.spread * asked, min(1.0, asked))
         return max(asked, first if self.combine == "precedence" else drawn)
