@@ -1,0 +1,1 @@
+"""What is known about statuses, methods, exceptions and headers, as data."""
