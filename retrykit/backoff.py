@@ -18,9 +18,11 @@ from __future__ import annotations
 from _thread import TIMEOUT_MAX
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import timedelta
 from itertools import chain, count, islice, repeat
 from math import inf
+from sys import maxsize
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from retrykit._frozen import FrozenMap
@@ -39,7 +41,6 @@ from retrykit.jitter import Bounds, FullJitter, Jitter, NoJitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import timedelta
     from random import Random
 
     from typing_extensions import TypeIs
@@ -105,22 +106,25 @@ class BackoffBase(ABC):
         return _NO_LIMITS
 
     def capped(self, cap: float | timedelta) -> BackoffBase:
-        """The same with no wait above `cap` seconds.
+        """The same with no wait above `cap` seconds, whatever the jitter draws.
 
-        The cap holds after the jitter, and jitter lives on below it: the delay is cut to the cap
-        first, then the interval of its draws is moved below the cap. A cap below the floor is a
-        `ValueError`; a cap of zero means no waits; one that is no tighter changes nothing.
+        Where an interval of draws reaches past the cap it is moved below it, with its width, and
+        squeezed only where it is wider than the room; so clients that wait for as long as they
+        may still do not wake together. A growing backoff stops growing at the cap first, as with
+        its own `cap=`. Zero means no waits. A cap below the floor is a `ValueError`; one that is
+        no tighter than the present cap changes nothing.
 
-        >>> next(Constant(10).jittered(NoJitter()).capped(5).bounds())
-        Bounds(low=5.0, high=5.0)
+        >>> from retrykit.jitter import EqualJitter
+        >>> next(Constant(10).jittered(EqualJitter()).capped(8).bounds())
+        Bounds(low=3.0, high=8.0)
         """
         return self._within(Bounds(0.0, _seconds("cap", cap)))
 
     def at_least(self, floor: float | timedelta) -> BackoffBase:
-        """The same with no wait below `floor` seconds, as `capped` for the other end.
+        """The same with no wait below `floor` seconds: as `capped`, at the other end.
 
-        >>> next(Exponential(1).at_least(0.5).bounds())
-        Bounds(low=0.5, high=1.5)
+        >>> next(Exponential(1).at_least(5).bounds())
+        Bounds(low=5.0, high=6.0)
         """
         return self._within(Bounds(_seconds("floor", floor), inf))
 
@@ -160,7 +164,8 @@ class BackoffBase(ABC):
     def jittered(self, jitter: Jitter) -> BackoffBase:
         """The same with every wait drawn by `jitter`, inside the limits.
 
-        What draws already is a `ValueError`: give the growing backoffs their own `jitter=`.
+        What is jittered already is a `ValueError`; of an object of your own the first few bounds
+        tell. The growing backoffs bring `FullJitter`: choose theirs by `jitter=`.
 
         >>> next(Constant(10).jittered(FullJitter()).bounds())
         Bounds(low=0.0, high=10.0)
@@ -168,9 +173,12 @@ class BackoffBase(ABC):
         _check_jitter(jitter)
         if self._draws():
             raise ValueError(
-                f"jitter: {shown(self)} draws its waits already; where it takes a jitter of its"
-                " own, choose that one"
+                f"a backoff can be jittered once, and {shown(self)} is already: where it takes"
+                " jitter=, choose it there"
             )
+        return self._with(jitter)
+
+    def _with(self, jitter: Jitter) -> BackoffBase:
         return _Jittered(self, jitter)
 
     def _within(self, limits: Bounds) -> BackoffBase:
@@ -191,7 +199,7 @@ class BackoffBase(ABC):
             yield _inside(bounds, limits)
 
     def _draws(self) -> bool:
-        """Whether chance has a part in the waits: the first few bounds of a foreign one tell."""
+        """Whether chance has a part in the waits."""
         return any(low < high for low, high in islice(self.bounds(), 8))
 
 
@@ -215,6 +223,8 @@ class Custom(Value, BackoffBase):
     backoff: Backoff
 
     def __init__(self, backoff: Backoff) -> None:
+        if isinstance(backoff, BackoffBase):
+            raise TypeError(f"backoff must be without combinators, and {shown(backoff)} has them")
         self._put(backoff=as_backoff("backoff", backoff))
 
     @property
@@ -279,18 +289,16 @@ class Schedule(_Exact):
     [0.0, 0.5, 2.0]
     """
 
-    delays_: tuple[float, ...]
+    waits: tuple[float, ...]
 
     def __init__(self, *delays: float | timedelta) -> None:
-        self._put(
-            delays_=tuple([_seconds(f"delays[{i}]", delay) for i, delay in enumerate(delays)])
-        )
+        self._put(waits=tuple([_seconds(f"delays[{i}]", delay) for i, delay in enumerate(delays)]))
 
     def _steps(self) -> Iterator[float]:
-        return iter(self.delays_)
+        return iter(self.waits)
 
     def __repr__(self) -> str:
-        return f"{type(self).__qualname__}({', '.join(map(repr, self.delays_))})"
+        return f"{type(self).__qualname__}({', '.join(map(repr, self.waits))})"
 
 
 class _Growing(Value, BackoffBase):
@@ -312,12 +320,17 @@ class _Growing(Value, BackoffBase):
         return self._bounds_within(self.limits)
 
     def _delays_within(self, rng: Random, limits: Bounds) -> Iterator[float]:
+        # The growth stops at the cap before anything is drawn: what is drawn around ever longer
+        # steps and then moved below the cap would fill all of the room, with any jitter.
         for step in self._steps():
-            yield _drawn(self.jitter, _clamped(step, limits), limits, rng)
+            yield _drawn(self.jitter, min(step, limits.high), limits, rng)
 
     def _bounds_within(self, limits: Bounds) -> Iterator[Bounds]:
         for step in self._steps():
-            yield _inside(self.jitter.bounds(_clamped(step, limits)), limits)
+            yield _inside(self.jitter.bounds(min(step, limits.high)), limits)
+
+    def _with(self, jitter: Jitter) -> BackoffBase:
+        return replace(self, jitter=jitter)
 
     def _draws(self) -> bool:
         return not isinstance(self.jitter, NoJitter)
@@ -546,7 +559,7 @@ class ByReason(Value, BackoffBase):
     def __init__(
         self, branches: Mapping[RetryReason, BackoffLike], *, default: BackoffLike
     ) -> None:
-        if not isinstance(branches, Mapping):
+        if not isinstance(branches, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller is type-checked
             raise TypeError(f"branches must be a mapping by RetryReason, got {shown(branches)}")
         otherwise = as_backoff("default", default)
         held: dict[RetryReason, Backoff] = {}
@@ -554,7 +567,7 @@ class ByReason(Value, BackoffBase):
             held.update(otherwise.branches)
             otherwise = otherwise.default
         for reason, value in branches.items():
-            if not isinstance(reason, RetryReason):
+            if not isinstance(reason, RetryReason):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller is type-checked
                 raise TypeError(f"branches must be keyed by RetryReason, got {shown(reason)}")
             backoff = as_backoff(f"branches[{reason!r}]", value)
             held[reason] = _branch(backoff, reason)
@@ -581,11 +594,11 @@ class ByReason(Value, BackoffBase):
     def take(self, n: int) -> BackoffBase:
         return self._each(lambda backoff: backoff.take(n))
 
-    def jittered(self, jitter: Jitter) -> BackoffBase:
-        return self._each(lambda backoff: backoff.jittered(jitter))
-
     def _within(self, limits: Bounds) -> BackoffBase:
         return self._each(lambda backoff: backoff._within(limits))
+
+    def _with(self, jitter: Jitter) -> BackoffBase:
+        return self._each(lambda backoff: backoff._with(jitter))
 
     def _each(self, change: Callable[[BackoffBase], BackoffBase]) -> ByReason:
         return ByReason(
@@ -651,17 +664,18 @@ class _Jittered(Value, BackoffBase):
         return self.backoff.limits
 
     def delays(self, rng: Random) -> Iterator[float]:
-        limits = self.limits
+        return self._delays_within(rng, self.limits)
+
+    def bounds(self) -> Iterator[Bounds]:
+        return self._bounds_within(self.limits)
+
+    def _delays_within(self, rng: Random, limits: Bounds) -> Iterator[float]:
         for delay in self.backoff.delays(rng):
             yield _drawn(self.jitter, delay, limits, rng)
 
-    def bounds(self) -> Iterator[Bounds]:
-        limits = self.limits
+    def _bounds_within(self, limits: Bounds) -> Iterator[Bounds]:
         for delay, _ in self.backoff.bounds():
             yield _inside(self.jitter.bounds(delay), limits)
-
-    def _within(self, limits: Bounds) -> BackoffBase:
-        return _Jittered(self.backoff._within(limits), self.jitter)
 
     def _draws(self) -> bool:
         return not isinstance(self.jitter, NoJitter)
@@ -678,7 +692,7 @@ class _Taken(Value, BackoffBase):
     n: int
 
     def __init__(self, backoff: BackoffBase, n: int) -> None:
-        self._put(backoff=backoff, n=n)
+        self._put(backoff=backoff, n=min(n, maxsize))
 
     @property
     def limits(self) -> Bounds:
@@ -695,6 +709,9 @@ class _Taken(Value, BackoffBase):
 
     def _within(self, limits: Bounds) -> BackoffBase:
         return _Taken(self.backoff._within(limits), self.n)
+
+    def _with(self, jitter: Jitter) -> BackoffBase:
+        return _Taken(self.backoff._with(jitter), self.n)
 
     def _draws(self) -> bool:
         return self.backoff._draws()
@@ -727,6 +744,9 @@ class _Then(Value, BackoffBase):
     def _within(self, limits: Bounds) -> BackoffBase:
         return _Then(self.first._within(limits), self.second._within(limits))
 
+    def _with(self, jitter: Jitter) -> BackoffBase:
+        return _Then(self.first._with(jitter), self.second._with(jitter))
+
     def _draws(self) -> bool:
         return self.first._draws() or self.second._draws()
 
@@ -750,13 +770,22 @@ class _Sum(Value, BackoffBase):
         return Bounds(min(first.low + second.low, LONGEST), first.high + second.high)
 
     def delays(self, rng: Random) -> Iterator[float]:
-        pairs = zip(self.first.delays(rng), self.second.delays(rng), strict=False)
-        return (min(first + second, LONGEST) for first, second in pairs)
+        return self._delays_within(rng, self.limits)
 
     def bounds(self) -> Iterator[Bounds]:
+        return self._bounds_within(self.limits)
+
+    def _delays_within(self, rng: Random, limits: Bounds) -> Iterator[float]:
+        pairs = zip(self.first.delays(rng), self.second.delays(rng), strict=False)
+        for (first, second), bounds in zip(pairs, self._sums(), strict=False):
+            yield _moved(first + second, bounds, _inside(bounds, limits))
+
+    def _bounds_within(self, limits: Bounds) -> Iterator[Bounds]:
+        return (_inside(bounds, limits) for bounds in self._sums())
+
+    def _sums(self) -> Iterator[Bounds]:
         for first, second in zip(self.first.bounds(), self.second.bounds(), strict=False):
-            low, high = first.low + second.low, first.high + second.high
-            yield Bounds(min(low, LONGEST), min(high, LONGEST))
+            yield Bounds(first[0] + second[0], first[1] + second[1])
 
     def _draws(self) -> bool:
         return self.first._draws() or self.second._draws()
@@ -778,12 +807,12 @@ def as_backoff(field: str, value: object) -> Backoff:
     TypeError: backoff must be a backoff or a list of seconds, got 5: write Constant(5)
     """
     instance_not_class(field, value)
-    if isinstance(value, BackoffBase):
+    if isinstance(value, BackoffBase) and isinstance(value, Value):
         return value
-    wanted = f"{field} must be a backoff or a list of seconds, got {shown(value)}"
-    if isinstance(value, (list, tuple)):
+    if _is_list(value):
         return Schedule(*[_seconds(f"{field}[{i}]", delay) for i, delay in enumerate(value)])
-    if is_number(value):
+    wanted = f"{field} must be a backoff or a list of seconds, got {shown(value)}"
+    if is_number(value) or isinstance(value, timedelta):
         raise TypeError(f"{wanted}: write Constant({value!r})")
     if hasattr(value, "__next__"):
         raise TypeError(f"{wanted}: an iterator serves one call only; give a list or a backoff")
@@ -791,7 +820,16 @@ def as_backoff(field: str, value: object) -> Backoff:
         raise TypeError(f"{wanted}: a backoff has delays(rng), bounds() and limits")
     function(f"{field}.delays", value.delays)
     function(f"{field}.bounds", value.bounds)
+    limits = value.limits
+    if not isinstance(limits, tuple) or len(limits) != 2 or not all(map(is_number, limits)):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller is type-checked
+        raise TypeError(f"{field}.limits must be Bounds, got {shown(limits)}")
+    if not 0 <= limits[0] <= limits[1]:
+        raise ValueError(f"{field}.limits must run from a floor to a cap, got {shown(limits)}")
     return value
+
+
+def _is_list(value: object) -> TypeIs[list[float] | tuple[float, ...]]:
+    return isinstance(value, (list, tuple))
 
 
 def _has_members(value: object) -> TypeIs[Backoff]:
@@ -842,21 +880,13 @@ def _crossed(own: Bounds, asked: Bounds) -> str:
 
 def _check_jitter(jitter: object) -> None:
     function("jitter", jitter)
-    if not callable(getattr(jitter, "bounds", None)):
-        raise TypeError(f"jitter must have bounds(delay), which {shown(jitter)} has not")
-
-
-def _clamped(delay: float, limits: Bounds) -> float:
-    low, high = limits
-    return low if delay < low else min(delay, high)
+    function("jitter.bounds", getattr(jitter, "bounds", None))
 
 
 def _inside(bounds: Bounds, limits: Bounds) -> Bounds:
-    """The interval moved inside `limits`; squeezed to their whole width where it is wider."""
+    """The interval moved inside `limits`, squeezed to their width where it is wider."""
     low, high = bounds
-    floor, cap = limits.low, min(limits.high, LONGEST)
-    if floor <= low and high <= cap:
-        return bounds
+    floor, cap = limits[0], min(limits[1], LONGEST)
     width = high - low
     if high > cap:
         low, high = cap - width, cap
@@ -867,11 +897,12 @@ def _inside(bounds: Bounds, limits: Bounds) -> Bounds:
 
 def _moved(delay: float, bounds: Bounds, inside: Bounds) -> float:
     """Where a draw from `bounds` comes to lie when they become `inside`."""
-    if inside is not bounds:
-        width = bounds.high - bounds.low
-        scale = (inside.high - inside.low) / width if width else 0.0
-        delay = inside.low + (delay - bounds.low) * scale
-    return _clamped(delay, inside)
+    low, high = inside
+    width = bounds[1] - bounds[0]
+    if width and inside != bounds:
+        delay = low + (high - low) * ((delay - bounds[0]) / width)
+    # Rounding must not carry it past either end; a NaN goes through, for whoever draws it to see.
+    return max(min(delay, high), low)
 
 
 def _drawn(jitter: Jitter, delay: float, limits: Bounds, rng: Random) -> float:
