@@ -7,6 +7,7 @@ A thread that is awake and has not said so cannot be told from one that never wi
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from heapq import heapify, heappop, heappush
@@ -154,12 +155,9 @@ class Turns:
         self.stir(sleeper)
 
     def get_up(self, sleeper: Sleeper) -> None:
-        """This thread goes on, whether its wait came to its end or not."""
-        thread = threading.get_ident()
-        self._asleep[thread] -= 1
-        if not self._asleep[thread]:
-            del self._asleep[thread]
+        """This thread goes on, though its wait may not have come to its end."""
         if not sleeper.served:
+            self._wake_up()
             self._queue = [entry for entry in self._queue if entry[2] is not sleeper]
             heapify(self._queue)
             self.stir()
@@ -183,6 +181,7 @@ class Turns:
             _stand_by(strangers)
         heappop(self._queue)
         sleeper.served = True
+        self._wake_up()
         self.move_to(wake)
         return None
 
@@ -207,6 +206,12 @@ class Turns:
             self.jobs.discard(job)
             self.stir()
 
+    def _wake_up(self) -> None:
+        thread = threading.get_ident()
+        self._asleep[thread] -= 1
+        if not self._asleep[thread]:
+            del self._asleep[thread]
+
     def _allowance(self, sleeper: Sleeper) -> tuple[float, list[threading.Thread]]:
         """The real seconds that whoever is awake gets to come to a wait; the unknown threads."""
         allowance = self.grace if sleeper.has_sockets() else 0.0
@@ -216,13 +221,15 @@ class Turns:
                 allowance = max(allowance, PATIENCE if job.running else self.grace)
                 if job.running:
                     working.add(job.thread)
-        strangers = [
-            thread
-            for thread in threading.enumerate()
-            if thread.ident not in self._asleep
-            and thread.ident not in working
-            and _bystanders.get(thread.ident or 0) is not thread
-        ]
+        strangers: list[threading.Thread] = []
+        for thread in threading.enumerate():
+            if thread.ident in self._asleep or thread.ident in working:
+                continue
+            if _works_for_anyio(thread):
+                allowance = max(allowance, PATIENCE)
+            elif _bystanders.get(thread.ident or 0) is thread:
+                continue
+            strangers.append(thread)
         return max(allowance, self.grace) if strangers else allowance, strangers
 
 
@@ -237,3 +244,16 @@ def _stand_by(threads: list[threading.Thread]) -> None:
 
 def _same(function: Callable[[], Any]) -> Callable[[], Any]:
     return function
+
+
+def _works_for_anyio(thread: threading.Thread) -> bool:
+    """Whether this is a worker thread of anyio's, busy with a function.
+
+    anyio has worker threads of its own, so that its event loop does not see what runs in them. One
+    that waits in a queue or for a lock is idle, or waits for the loop itself.
+    """
+    if type(thread).__module__.partition(".")[0] != "anyio":
+        return False
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]  # public, says the manual
+    frame = frames.get(thread.ident or 0)
+    return frame is not None and frame.f_globals.get("__name__") not in ("threading", "queue")
