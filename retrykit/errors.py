@@ -94,6 +94,10 @@ class DeadlineExceeded(RetryKitError, TimeoutError):
         return _timed_out, (type(self), self.deadline, _notes(self))
 
 
+class UnknownPolicy(RetryKitError, LookupError):
+    """No policy goes by the name that a decorator was given; the text says which names there are."""
+
+
 def _notes(error: BaseException) -> list[str]:
     return list(getattr(error, "__notes__", ()))
 

@@ -180,6 +180,8 @@ class Attempt:
 def name_of(function: object) -> str:
     """A callable's qualified name, looking through partials; its type's for other objects.
 
+    Of a function made inside another one, the part that tells something.
+
     >>> from functools import partial
     >>> name_of(partial(int, base=2))
     'int'
@@ -187,4 +189,6 @@ def name_of(function: object) -> str:
     while isinstance(function, partial):
         function = function.func
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    return name if isinstance(name, str) else type(function).__qualname__
+    if not isinstance(name, str):
+        name = type(function).__qualname__
+    return name.rpartition("<locals>.")[2]

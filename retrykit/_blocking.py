@@ -1,0 +1,93 @@
+"""The blocking driver: make an attempt, wait, make the next."""
+
+from __future__ import annotations
+
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from retrykit._context import close, enter, leave, new_cell
+from retrykit._context import entry as innermost_entry
+from retrykit._session import finish, open_session, trim
+from retrykit.clock import SystemClock
+from retrykit.outcome import Raised, Returned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from retrykit._session import Session
+    from retrykit.outcome import Call, Outcome
+
+
+def run(
+    factory: Any,
+    call: Call,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    continue_async: Callable[..., Any],
+) -> Any:
+    """Make a whole call. A native coroutine that comes back is driven on by `continue_async`."""
+    cell = new_cell(innermost_entry.get(), call)
+    session = open_session(cell, factory)
+    token = enter(cell)
+    handed_on = False
+    try:
+        session.begin()
+        value = drive(session, function, args, kwargs)
+        if value.__class__ is CoroutineType and session.is_open:
+            handed_on = True
+            return continue_async(session, function, args, kwargs, pending=value)
+        return value
+    finally:
+        leave(token)
+        if not handed_on:
+            close(cell)
+
+
+def drive(
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    outcome: Outcome | None = None,
+) -> Any:
+    """Make attempts until one stands, the first unless its outcome is given.
+
+    A native coroutine is handed back at once, with the session still open.
+    """
+    try:
+        while True:
+            if outcome is None:
+                try:
+                    value = function(*args, **kwargs)
+                    if value.__class__ is CoroutineType:
+                        return value
+                    outcome = Returned(value)
+                    del value
+                except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
+                    trim(error)
+                    outcome = Raised(error)
+            wait = session.settle(outcome)
+            if wait is None or not pause(session, wait):
+                return finish(session, outcome)
+            outcome = None
+    except BaseException:
+        session.cancelled()
+        raise
+    finally:
+        outcome = None  # else the error's traceback would hold this frame, and this frame the error
+
+
+def pause(session: Session, wait: float) -> bool:
+    """Wait, and tell whether the next attempt is made."""
+    clock = session.clock
+    stop_when = session.settings.stop_when
+    try:
+        if stop_when is not None and clock.__class__ is SystemClock and hasattr(stop_when, "wait"):
+            stop_when.wait(wait)
+        else:
+            clock.sleep(wait)
+    except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands
+        session.could_not_wait(problem)
+        return False
+    return session.resume()

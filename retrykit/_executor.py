@@ -1,0 +1,374 @@
+"""The state machine of one call: an outcome goes in, a decision comes out.
+
+The order of a decision, and nothing else is in here:
+
+    classify -> stop_when, switches -> replayable arguments -> attempts, limits
+             -> backoff (with its jitter) -> server delay -> deadline -> budget
+
+It reads no clock, sleeps nowhere and awaits nothing: what happened and when are handed in. Backoff
+and jitter draw the wait; from there on a step only lengthens it (a server's own delay may take
+precedence) or stops the call, and no step revives one. A token is asked for last, so that a call
+which ends for another reason pays nothing.
+
+What a strategy does wrong (it raises, or answers nonsense) ends the call as `STRATEGY_FAILED` and
+is kept in `problems` for the driver to report beside the user's own outcome.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+from retrykit._validate import INFINITY, is_number, shown
+from retrykit.backoff import ByReason
+from retrykit.classify import leaves_of
+from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
+from retrykit.errors import AttemptTimedOut
+from retrykit.outcome import Attempt, Raised
+from retrykit.server_delay import ServerDelay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from random import Random
+
+    from retrykit.backoff import Backoff
+    from retrykit.budget import Budget
+    from retrykit.classify import Classifier
+    from retrykit.outcome import Call
+    from retrykit.server_delay import ServerDelayStrategy
+    from retrykit.settings import StopWhen
+
+
+@runtime_checkable
+class RetryExecutor(Protocol):
+    """What decides for one call, asked after each of its attempts.
+
+    It may also have `ended(succeeded: bool)`, called exactly once per call, also on cancel.
+    """
+
+    def decide(self, attempt: Attempt, /) -> RetryDecision:
+        """Whether to try again: the wait itself, or the reason to stop."""
+        ...
+
+
+class Recipe(Protocol):
+    """The part of a policy that its executor reads."""
+
+    @property
+    def classify(self) -> Classifier: ...
+    @property
+    def attempts(self) -> float: ...
+    @property
+    def limits(self) -> Mapping[RetryReason, int]: ...
+    @property
+    def deadline(self) -> float | None: ...
+    @property
+    def backoff(self) -> Backoff: ...
+    @property
+    def server_delay(self) -> ServerDelayStrategy: ...
+    @property
+    def budget(self) -> Budget | None: ...
+    @property
+    def stop_when(self) -> StopWhen | None: ...
+    def rng(self) -> Random: ...
+
+
+# Enum members are bound here: an attribute of an enum class is slow to read.
+_SUCCEEDED: Final = DoNotRetry(StopReason.SUCCEEDED)
+_NOT_RETRYABLE: Final = DoNotRetry(StopReason.NOT_RETRYABLE)
+_STRATEGY_FAILED: Final = DoNotRetry(StopReason.STRATEGY_FAILED)
+_STOPPED: Final = DoNotRetry(StopReason.STOPPED)
+_NOT_REPLAYABLE: Final = DoNotRetry(StopReason.NOT_REPLAYABLE)
+_ATTEMPTS_EXHAUSTED: Final = DoNotRetry(StopReason.ATTEMPTS_EXHAUSTED)
+_REASON_EXHAUSTED: Final = DoNotRetry(StopReason.REASON_EXHAUSTED)
+_BACKOFF_EXHAUSTED: Final = DoNotRetry(StopReason.BACKOFF_EXHAUSTED)
+_SERVER_DELAY_TOO_LONG: Final = DoNotRetry(StopReason.SERVER_DELAY_TOO_LONG)
+_DEADLINE_EXCEEDED: Final = DoNotRetry(StopReason.DEADLINE_EXCEEDED)
+_BUDGET_EXHAUSTED: Final = DoNotRetry(StopReason.BUDGET_EXHAUSTED)
+_ONE_SHOT: Final = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
+_TIMED_OUT: Final = RetryAfter(0.0, RetryReason.TIMED_OUT)
+
+
+class StrategyError(Exception):
+    """A strategy answered what it must not; the text says which and what."""
+
+
+class PolicyExecutor:
+    """The standard executor: a policy's fields, applied to one call and then thrown away."""
+
+    __slots__ = (
+        "_call",
+        "_counts",
+        "_first",
+        "_one_shot",
+        "_paid",
+        "_recipe",
+        "_rng",
+        "_sequences",
+        "_settled",
+        "_spent",
+        "deadline",
+        "problems",
+        "source",
+        "switch",
+        "wanted",
+    )
+
+    deadline: float | None
+    """Seconds from the call's start; the driver lowers it to an outer call's, where that is nearer."""
+    switch: DoNotRetry | None
+    """What ends every call that would be retried: retries are disabled here, or nested calls are."""
+    source: str
+    """Where the last wait came from: `"backoff"` or `"server"`."""
+    wanted: bool
+    """Whether the classifier took the last outcome for worth another attempt."""
+    problems: list[tuple[str, Exception]] | None
+    """What strategies did wrong, and which."""
+
+    def __init__(self, recipe: Recipe, call: Call, switch: DoNotRetry | None = None) -> None:
+        self._recipe = recipe
+        self._call = call
+        self._counts: dict[RetryReason, int] | None = None
+        self._first: float | None = None
+        self._one_shot: tuple[Any, ...] | None = None
+        self._paid: float | None = None
+        self._rng: Random | None = None
+        self._sequences: dict[RetryReason | None, Iterator[float]] = {}
+        self._settled = False
+        self._spent = 0.0
+        self.deadline = recipe.deadline
+        self.problems = None
+        self.source = "backoff"
+        self.switch = switch
+        self.wanted = False
+
+    def decide(self, attempt: Attempt, /) -> RetryDecision:
+        """The decision on one finished attempt; asked in the order of the attempts."""
+        self.begun()
+        self.wanted = False
+        step = "classifier"
+        try:
+            wish = self._classify(attempt)
+            if wish.__class__ is not RetryAfter:
+                return wish
+            self.wanted = True
+            step = "stop_when"
+            if self._recipe.stop_when is not None and asks_to_stop(self._recipe.stop_when):
+                return _STOPPED
+            if self.switch is not None:
+                return self.switch
+            if self._used_up():
+                return _NOT_REPLAYABLE
+            reason = wish.reason  # type: ignore[union-attr]  # its class is RetryAfter, asked above
+            if attempt.number >= self._recipe.attempts:
+                return _ATTEMPTS_EXHAUSTED
+            if self._recipe.limits and self._over_limit(reason):
+                return _REASON_EXHAUSTED
+            step = "backoff"
+            drawn = self._draw(reason)
+            if drawn is None:
+                return _BACKOFF_EXHAUSTED
+            first = self._first
+            if first is None:
+                first = self._first = drawn
+            step = "server_delay"
+            asked: float = wish.delay  # type: ignore[union-attr]  # as above
+            wait = drawn if asked == 0.0 else self._heed(asked, drawn, first)
+            if wait is None:
+                return _SERVER_DELAY_TOO_LONG
+            if self.deadline is not None and attempt.elapsed + wait >= self.deadline:
+                wait = self._without_spread(asked, drawn, first, wait)
+                if attempt.elapsed + wait >= self.deadline:
+                    return _DEADLINE_EXCEEDED
+            step = "budget"
+            if self._recipe.budget is not None and not self._pay(self._recipe.budget, reason):
+                return _BUDGET_EXHAUSTED
+        except Exception as problem:  # noqa: BLE001 - a strategy may raise anything; the user's outcome stands
+            self._report(step, problem)
+            return _STRATEGY_FAILED
+        if self._recipe.limits:
+            self._count(reason)
+        return RetryAfter(wait, reason)
+
+    def begun(self) -> None:
+        """The retry that was decided on last has started: what was paid for it is spent."""
+        if self._paid is not None:
+            self._spent = self._paid
+            self._paid = None
+
+    def ended(self, succeeded: bool) -> None:
+        """Settle with the budget, once."""
+        budget = self._recipe.budget
+        if self._settled:
+            return
+        self._settled = True
+        self._sequences.clear()
+        if budget is None:
+            return
+        if succeeded:
+            self.begun()  # it can only have succeeded in an attempt that was made
+        unused = 0.0 if self._paid is None else self._paid
+        try:
+            budget.settle(self._call, succeeded=succeeded, spent=self._spent, unused=unused)
+        except Exception as problem:  # noqa: BLE001 - a budget may raise anything; the user's outcome stands
+            self._report("budget", problem)
+
+    def _classify(self, attempt: Attempt) -> RetryDecision:
+        """What the classifier says of the attempt; where it has no opinion, what that means."""
+        classify = self._recipe.classify
+        outcome = attempt.outcome
+        if outcome.__class__ is not Raised:
+            opinion = classify(attempt)
+            return _SUCCEEDED if opinion is None else _proper(opinion)
+        error: Exception = outcome.error  # type: ignore[union-attr]  # its class is Raised, asked above
+        if isinstance(error, BaseExceptionGroup):
+            return self._classify_group(attempt, error)
+        opinion = classify(attempt)
+        if opinion is None:
+            own = isinstance(error, AttemptTimedOut) and error._owner is self._call
+            return _TIMED_OUT if own else _NOT_RETRYABLE
+        return _proper(opinion)
+
+    def _classify_group(
+        self, attempt: Attempt, group: BaseExceptionGroup[Exception]
+    ) -> RetryDecision:
+        """Retry only if every leaf is retried; the longest wait asked for counts, the first on a tie."""
+        longest: RetryAfter | None = None
+        unknown = False
+        for leaf in leaves_of(group):
+            alone = Attempt(
+                attempt.call, attempt.number, Raised(leaf), attempt.elapsed, attempt.wall
+            )
+            opinion = self._recipe.classify(alone)
+            if opinion is None:
+                unknown = True
+                continue
+            answer = _proper(opinion)
+            if not isinstance(answer, RetryAfter):
+                return answer
+            if longest is None or answer.delay > longest.delay:
+                longest = answer
+        return _NOT_RETRYABLE if unknown or longest is None else longest
+
+    def _used_up(self) -> bool:
+        """Whether an argument is a generator or coroutine that an attempt has begun to use up."""
+        one_shot = self._one_shot
+        if one_shot is None:
+            call = self._call
+            one_shot = self._one_shot = one_shots(call)
+        return any(map(begun_using, one_shot)) if one_shot else False
+
+    def _over_limit(self, reason: RetryReason) -> bool:
+        limit = self._recipe.limits.get(reason)
+        if limit is None:
+            return False
+        return (self._counts or {}).get(reason, 0) >= limit
+
+    def _count(self, reason: RetryReason) -> None:
+        counts = self._counts
+        if counts is None:
+            counts = self._counts = {}
+        counts[reason] = counts.get(reason, 0) + 1
+
+    def _draw(self, reason: RetryReason) -> float | None:
+        """The backoff's next wait, from the branch for this reason; `None` at its end."""
+        self.source = "backoff"
+        backoff = self._recipe.backoff
+        branch = None
+        if isinstance(backoff, ByReason):
+            branch = reason if reason in backoff.branches else None
+            backoff = backoff.branch(reason)
+        sequence = self._sequences.get(branch)
+        if sequence is None:
+            sequence = self._sequences[branch] = iter(backoff.delays(self._generator()))
+        drawn = next(sequence, None)
+        if drawn is None or (drawn.__class__ is float and 0.0 <= drawn < INFINITY):
+            return drawn
+        return _wait("backoff", drawn)
+
+    def _heed(self, asked: float, drawn: float, first: float) -> float | None:
+        """The wait when one was asked for."""
+        wait = self._recipe.server_delay(asked, drawn, first, self._generator())
+        if wait is None:
+            return None
+        wait = _wait("server_delay", wait)
+        self.source = "backoff" if wait == drawn else "server"
+        return wait
+
+    def _without_spread(self, asked: float, drawn: float, first: float, wait: float) -> float:
+        """The wait with nothing added to what was asked for, where the deadline has no room for it."""
+        delay = self._recipe.server_delay
+        if self.source == "server" and isinstance(delay, ServerDelay):
+            least = delay.least(asked, drawn, first)
+            return wait if least is None else min(wait, least)
+        return wait
+
+    def _pay(self, budget: Budget, reason: RetryReason) -> bool:
+        price = budget.withdraw(self._call, reason)
+        if price is None:
+            return False
+        self._paid = _wait("budget", price)
+        return True
+
+    def _generator(self) -> Random:
+        rng = self._rng
+        if rng is None:
+            rng = self._rng = self._recipe.rng()
+        return rng
+
+    def _report(self, step: str, problem: Exception) -> None:
+        if self.problems is None:
+            self.problems = []
+        self.problems.append((step, problem))
+
+
+def one_shots(call: Call) -> tuple[Any, ...]:
+    """The arguments that can be gone through only once, as far as that can be told."""
+    values = (*call.args, *call.kwargs.values()) if call.kwargs else call.args
+    return tuple([each for each in values if each.__class__ in _ONE_SHOT])
+
+
+def begun_using(one_shot: Any) -> bool:
+    """Whether a generator, async generator or coroutine has been started."""
+    kind = one_shot.__class__
+    if kind is GeneratorType:
+        return inspect.getgeneratorstate(one_shot) != inspect.GEN_CREATED
+    if kind is CoroutineType:
+        return inspect.getcoroutinestate(one_shot) != inspect.CORO_CREATED
+    frame = one_shot.ag_frame
+    if frame is None or one_shot.ag_running:
+        return True
+    if hasattr(one_shot, "ag_suspended"):
+        return bool(one_shot.ag_suspended)
+    # Python 3.11 does not tell, but a new one still stands at the instruction that made it.
+    from opcode import opmap  # noqa: PLC0415 - only for an async generator, on 3.11
+
+    return frame.f_code.co_code[frame.f_lasti] != opmap["RETURN_GENERATOR"]
+
+
+def asks_to_stop(stop_when: StopWhen) -> bool:
+    """Whether `stop_when`, a function or an event, says to stop."""
+    is_set = getattr(stop_when, "is_set", None)
+    return bool(stop_when() if is_set is None else is_set())  # type: ignore[operator]  # without is_set it is a function
+
+
+def proper_decision(decision: object, step: str) -> RetryDecision:
+    """The decision, where it is one; anything else is nonsense."""
+    if isinstance(decision, (RetryAfter, DoNotRetry)):
+        return decision
+    raise StrategyError(f"{step} must answer RetryAfter, DoNotRetry or None, got {shown(decision)}")
+
+
+def _proper(opinion: object) -> RetryDecision:
+    return proper_decision(opinion, "classifier")
+
+
+def _wait(step: str, value: object) -> float:
+    """A strategy's number, where it is one: finite and not negative."""
+    if is_number(value):
+        number = float(value)
+        if math.isfinite(number) and number >= 0.0:
+            return number
+    raise StrategyError(f"{step} must answer a finite number of at least 0, got {shown(value)}")

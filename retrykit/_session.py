@@ -1,0 +1,620 @@
+"""What a driver does around the attempts of one call, without I/O: time, events, the end.
+
+A driver makes an attempt, hands its outcome to `settle`, waits as long as that says, asks `resume`
+and makes the next. Everything else (events, history, deadlines, the note on the error, the
+executor's `ended`) happens here once for all drivers. An attempt that leaves by an interrupt or a
+cancel goes to `cancelled`. Exactly one End is told for each call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from retrykit._context import LEAST_REMAINING, LiveAttempt, entry, everywhere, innermost, scopes
+from retrykit._validate import shown
+from retrykit._executor import PolicyExecutor, StrategyError, asks_to_stop, proper_decision
+from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
+from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt, RetriesExhausted
+from retrykit.events import (
+    AttemptFailed,
+    AttemptStarted,
+    CallCancelled,
+    CallFailed,
+    CallGaveUp,
+    CallSucceeded,
+    Event,
+    RetryScheduled,
+    logger,
+)
+from retrykit.outcome import Attempt, Raised, Returned
+from retrykit.settings import CHECKS, CallSettings
+
+if TYPE_CHECKING:
+    from retrykit._context import Entry
+    from retrykit._executor import RetryExecutor
+    from retrykit.clock import Clock
+    from retrykit.decision import RetryDecision, RetryReason
+    from retrykit.outcome import Call, Outcome
+    from retrykit.settings import Takers
+
+LONGEST_HISTORY: Final = 50
+"""How many attempts a history remembers, the latest; earlier ones are only counted."""
+MOST_TYPES: Final = 5
+"""How many error types a note names."""
+
+_SUCCEEDED: Final = StopReason.SUCCEEDED
+_CANCELLED: Final = StopReason.CANCELLED
+_DISABLED: Final = DoNotRetry(StopReason.DISABLED)
+_NESTED: Final = DoNotRetry(StopReason.NESTED)
+_STOPPED: Final = DoNotRetry(StopReason.STOPPED)
+_ATTEMPTS_EXHAUSTED: Final = DoNotRetry(StopReason.ATTEMPTS_EXHAUSTED)
+_DEADLINE_EXCEEDED: Final = DoNotRetry(StopReason.DEADLINE_EXCEEDED)
+_STRATEGY_FAILED: Final = DoNotRetry(StopReason.STRATEGY_FAILED)
+_NO_NOTE: Final = frozenset({StopReason.DISABLED, StopReason.NESTED})
+_HINT: Final = (
+    "; an argument is a generator or coroutine that the failed attempt has begun to use up:"
+    " make it anew in each attempt, as in policy.call(lambda: f(make()))"
+)
+
+
+class StandardPolicy:
+    """What is told from a foreign policy factory: its executor is ours, and fields lie over it."""
+
+    __slots__ = ()
+
+    def new_executor(self, call: Call, /) -> RetryExecutor:
+        """An executor for one call, under the scopes that hold here."""
+        inside = entry.get()
+        policy, _, off, _ = laid_over(self, settings_of(self), inside)
+        executor = PolicyExecutor(policy, call)
+        executor.switch = switch_for(policy, inside, off)
+        return executor
+
+
+class Session:
+    """One call, as its driver sees it. Thrown away with the call."""
+
+    __slots__ = (
+        "_attempt_at",
+        "_cap",
+        "_counts",
+        "_deadline",
+        "_depth",
+        "_ended",
+        "_executor",
+        "_exhausted",
+        "_disabled",
+        "_history",
+        "_outcome",
+        "_own",
+        "_problems",
+        "_started",
+        "_takers",
+        "call",
+        "cell",
+        "clock",
+        "number",
+        "owner",
+        "previous",
+        "settings",
+    )
+
+    number: int
+    """The attempt that runs, or ran last."""
+    previous: Outcome | None
+    """What the attempt before the running one came to."""
+    owner: object
+    """Whose deadline is the nearest: this session, or the session of a call around it."""
+
+    def __init__(
+        self,
+        cell: LiveAttempt,
+        settings: CallSettings,
+        executor: RetryExecutor | None,
+        started: float,
+        *,
+        attempts_at_most: int | None = None,
+        disabled: bool = False,
+    ) -> None:
+        self.cell = cell
+        self.call: Call = cell.call  # type: ignore[assignment]  # the cell is open
+        self.settings = settings
+        clock = self.clock = settings.clock
+        self.number = 1
+        self.previous = None
+        self.owner = self
+        self._attempt_at = started
+        self._cap = attempts_at_most
+        self._counts: dict[str | None, int] | None = None
+        self._deadline = None if settings.deadline is None else started + settings.deadline
+        self._depth = 0
+        self._ended = False
+        self._executor = executor
+        self._exhausted: RetriesExhausted | None = None
+        self._disabled = disabled
+        self._history: deque[PastAttempt] = deque()
+        self._outcome: Outcome | None = None
+        own = self._own = executor if executor.__class__ is PolicyExecutor else None
+        self._problems: list[str] | None = None
+        self._started = started
+        self._takers: Takers = settings.takers()
+        outer = innermost(cell._outer) if cell._outer is not None else None
+        if outer is not None:
+            self._inherit(outer, clock)
+        if own is not None and self._deadline is not None:
+            own.deadline = self._deadline - started
+        cell._session = self
+
+    def _inherit(self, outer: LiveAttempt, clock: Clock) -> None:
+        """Take over what an enclosing call passes on: its depth and, on the same clock, its deadline."""
+        session = outer._session
+        self._depth = 1
+        if session is None:
+            return
+        self._depth += session._depth
+        theirs = session._deadline
+        if theirs is not None and session.clock == clock:
+            if self._deadline is None or theirs < self._deadline:
+                self._deadline = theirs
+                self.owner = session.owner
+
+    # What a driver calls, in this order.
+
+    def begin(self) -> None:
+        """The first attempt is about to be made."""
+        if AttemptStarted in self._takers:
+            self._tell(AttemptStarted(*self._common(self._attempt_at - self._started)))
+
+    def settle(self, outcome: Outcome) -> float | None:
+        """How long to wait before the next attempt, or `None`: the call has ended."""
+        now = self.clock.now()
+        elapsed = now - self._started
+        decision = self._decide(outcome, elapsed)
+        error_type = error_type_of(outcome)
+        if decision.__class__ is RetryAfter:
+            wait: float = decision.delay  # type: ignore[union-attr]  # as above
+            takers = self._takers
+            if takers:
+                if AttemptFailed in takers:
+                    self._tell_failed(outcome, error_type, now)
+                if RetryScheduled in takers:
+                    own = self._own
+                    source = "backoff" if own is None else own.source
+                    self._tell(
+                        RetryScheduled(
+                            *self._common(elapsed),
+                            wait,
+                            source,
+                            decision.reason,  # type: ignore[arg-type]  # a RetryReason, since it is a RetryAfter
+                            error_type,
+                            outcome,
+                        )
+                    )
+            self._remember(error_type, decision.reason, wait)
+            self._outcome = outcome
+            return wait
+        reason: StopReason = decision.reason  # type: ignore[assignment]  # what is no RetryAfter is a DoNotRetry
+        if reason is _SUCCEEDED and error_type is None:
+            self._succeed(now)
+        else:
+            if AttemptFailed in self._takers:
+                self._tell_failed(outcome, error_type, now)
+            self._end(reason, outcome, error_type, elapsed)
+        return None
+
+    def accept(self) -> None:
+        """The attempt ended well and has no value to judge: only a foreign executor is asked."""
+        if self._own is None:
+            self.settle(Returned(None))
+        else:
+            self._succeed(self.clock.now())
+
+    def resume(self) -> bool:
+        """After a wait: whether the next attempt is made. If not, the last outcome stands."""
+        now = self.clock.now()
+        stop = self._stop_after_wait(now)
+        if stop is not None:
+            outcome = self._outcome
+            self._end(stop, outcome, error_type_of(outcome), now - self._started, in_wait=True)
+            return False
+        self.previous = self._outcome
+        self.number += 1
+        self._attempt_at = now
+        if self._own is not None:
+            self._own.begun()
+        if AttemptStarted in self._takers:
+            self._tell(AttemptStarted(*self._common(now - self._started)))
+        return True
+
+    def cancelled(self) -> None:
+        """The call leaves by a cancel or an interrupt; nothing to do where it has ended already."""
+        if self._ended:
+            return
+        elapsed = self.clock.now() - self._started
+        self._close(False)
+        if CallCancelled in self._takers:
+            outcome = self._outcome
+            self._tell(
+                CallCancelled(
+                    *self._common(elapsed),
+                    _CANCELLED,
+                    error_type_of(outcome),
+                    outcome,
+                    tuple(self._history),
+                )
+            )
+        self._forget()
+
+    def could_not_wait(self, problem: Exception) -> None:
+        """The clock failed in a wait: the last outcome stands."""
+        self._report("clock", problem)
+        outcome = self._outcome
+        elapsed = self.clock.now() - self._started
+        reason = StopReason.STRATEGY_FAILED
+        self._end(reason, outcome, error_type_of(outcome), elapsed, in_wait=True)
+
+    def take_exhausted(self) -> RetriesExhausted | None:
+        """The error to raise in a value's place, if any; taken out, so that no cycle is left."""
+        exhausted = self._exhausted
+        self._exhausted = None
+        return exhausted
+
+    # What the code inside asks, and what async drivers ask before an attempt.
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the call goes on."""
+        return not self._ended
+
+    def remaining(self) -> float | None:
+        """Seconds left for the attempt, above zero; `None` where nothing limits it."""
+        timeout = self.settings.attempt_timeout
+        ends = None if timeout is None else self._attempt_at + timeout
+        deadline = self._deadline
+        if deadline is not None and (ends is None or deadline < ends):
+            ends = deadline
+        if ends is None:
+            return None
+        return max(ends - self.clock.now(), LEAST_REMAINING)
+
+    def timeout(self) -> float | None:
+        """Seconds after which the attempt that begins now is cut, or `None`."""
+        timeout = self.settings.attempt_timeout
+        deadline = self._deadline
+        if deadline is None:
+            return timeout
+        left = max(deadline - self._attempt_at, 0.0)
+        return left if timeout is None or left <= timeout else timeout
+
+    def timed_out(self, cut: BaseException | None) -> AttemptTimedOut | DeadlineExceeded:
+        """The error of an attempt that `timeout` has cut; `cut` shows where it was."""
+        timeout = self.settings.attempt_timeout
+        deadline = self._deadline
+        if deadline is not None and (timeout is None or deadline - self._attempt_at <= timeout):
+            owner = self.owner
+            limit = owner.settings.deadline if isinstance(owner, Session) else None
+            late = DeadlineExceeded(0.0 if limit is None else limit)
+            late._owner = owner
+            late.__context__ = cut
+            if self.previous.__class__ is Raised:
+                late.__cause__ = self.previous.error  # type: ignore[union-attr]  # its class was asked
+            return late
+        slow = AttemptTimedOut(0.0 if timeout is None else timeout)
+        slow._owner = self.call
+        slow.__context__ = cut
+        return slow
+
+    # The rest is private.
+
+    def _decide(self, outcome: Outcome, elapsed: float) -> RetryDecision:
+        raised = outcome.__class__ is Raised
+        if raised:
+            error = outcome.error  # type: ignore[union-attr]  # its class was asked
+            if isinstance(error, DeadlineExceeded) and error._owner is self.owner:
+                return _DEADLINE_EXCEEDED
+        executor = self._executor
+        if executor is None or (self._disabled and self._own is None):
+            if not raised:
+                return DoNotRetry(_SUCCEEDED)
+            return _STRATEGY_FAILED if executor is None else _DISABLED
+        try:
+            attempt = Attempt(self.call, self.number, outcome, elapsed, self.clock.wall())
+            decision = executor.decide(attempt)
+            if self._own is not None:
+                if self._own.problems is not None:
+                    self._report_all()
+                return decision
+            return self._limit(proper_decision(decision, "executor"), elapsed)
+        except Exception as problem:  # noqa: BLE001 - a foreign executor may raise anything; the user's outcome stands
+            self._report("executor", problem)
+            return _STRATEGY_FAILED
+
+    def _limit(self, decision: RetryDecision, elapsed: float) -> RetryDecision:
+        """What the driver adds to a foreign executor's decision."""
+        if isinstance(decision, DoNotRetry):
+            return decision
+        stop_when = self.settings.stop_when
+        if stop_when is not None and asks_to_stop(stop_when):
+            return _STOPPED
+        if self._cap is not None and self.number >= self._cap:
+            return _ATTEMPTS_EXHAUSTED
+        if self._deadline is not None:
+            if elapsed + decision.delay >= self._deadline - self._started:
+                return _DEADLINE_EXCEEDED
+        return decision
+
+    def _stop_after_wait(self, now: float) -> StopReason | None:
+        if self._deadline is not None and now >= self._deadline:
+            return StopReason.DEADLINE_EXCEEDED
+        stop_when = self.settings.stop_when
+        if stop_when is None:
+            return None
+        try:
+            return StopReason.STOPPED if asks_to_stop(stop_when) else None
+        except Exception as problem:  # noqa: BLE001 - the user's function may raise anything
+            self._report("stop_when", problem)
+            return StopReason.STRATEGY_FAILED
+
+    def _succeed(self, now: float) -> None:
+        self._close(True)
+        if CallSucceeded in self._takers:
+            self._tell(CallSucceeded(*self._common(now - self._started), now - self._attempt_at))
+        self._forget()
+
+    def _end(
+        self,
+        reason: StopReason,
+        outcome: Outcome | None,
+        error_type: str | None,
+        elapsed: float,
+        *,
+        in_wait: bool = False,
+    ) -> None:
+        """The call ends without success."""
+        if not in_wait:
+            self._remember(error_type, reason, None)
+        self._close(False)
+        kind = CallFailed if reason in NO_LIMIT else CallGaveUp
+        if kind in self._takers:
+            history = tuple(self._history)
+            self._tell(kind(*self._common(elapsed), reason, error_type, outcome, history))
+        if outcome.__class__ is Raised:
+            limited = reason not in NO_LIMIT
+            if self._problems or ((self.number > 1 or limited) and reason not in _NO_NOTE):
+                self._note(outcome.error, reason, elapsed)  # type: ignore[union-attr]  # its class was asked
+        elif self._is_unsatisfied(reason) and self.settings.unsatisfied == "raise":
+            self._exhausted = RetriesExhausted(
+                self.call.name,
+                self.number,
+                reason,
+                value=outcome.value,  # type: ignore[union-attr]  # it returned
+                elapsed=elapsed,
+                history=tuple(self._history),
+            )
+        self._forget()
+
+    def _is_unsatisfied(self, reason: StopReason) -> bool:
+        """Whether the value was worth another attempt and a limit refused it."""
+        if reason in NO_LIMIT:
+            return False
+        if self._own is not None:
+            return self._own.wanted
+        return reason is not StopReason.STRATEGY_FAILED
+
+    def _close(self, succeeded: bool) -> None:
+        """Tell the executor, once."""
+        self._ended = True
+        executor = self._executor
+        ended = getattr(executor, "ended", None)
+        if ended is None:
+            return
+        try:
+            ended(succeeded)
+        except Exception as problem:  # noqa: BLE001 - a foreign executor may raise anything
+            self._report("executor", problem)
+        if self._own is not None and self._own.problems is not None:
+            self._report_all()
+
+    def _forget(self) -> None:
+        """Let go of what would keep errors alive."""
+        self._outcome = None
+        self.previous = None
+        self._history.clear()
+
+    def _common(self, elapsed: float) -> tuple[str | None, str, int, int, float]:
+        return self.settings.name, self.call.name, self.number, self._depth, elapsed
+
+    def _tell_failed(self, outcome: Outcome, error_type: str | None, now: float) -> None:
+        self._tell(
+            AttemptFailed(
+                *self._common(now - self._started), now - self._attempt_at, error_type, outcome
+            )
+        )
+
+    def _tell(self, event: Event) -> None:
+        for listener in self._takers[event.__class__]:
+            try:
+                listener(event)
+            except Exception as problem:  # noqa: BLE001 - a listener may raise anything; the call goes on
+                self._report("listener", problem)
+
+    def _remember(
+        self, error_type: str | None, reason: RetryReason | StopReason, delay: float | None
+    ) -> None:
+        history = self._history
+        if len(history) == LONGEST_HISTORY:
+            counts = self._counts
+            if counts is None:
+                counts = self._counts = {}
+            gone = history.popleft().error_type
+            counts[gone] = counts.get(gone, 0) + 1
+        history.append(PastAttempt(self.number, error_type, reason, delay))
+
+    def _report_all(self) -> None:
+        own = self._own
+        if own is None or own.problems is None:
+            return
+        problems = own.problems
+        own.problems = None  # else the problem's traceback and the executor would keep each other
+        while problems:
+            self._report(*problems.pop(0))
+
+    def _report(self, step: str, problem: Exception) -> None:
+        """Log what a part of the policy did wrong, and keep a line of it for the note."""
+        logger.error("%s: its %s failed", self.call.name, step, exc_info=problem)
+        if isinstance(problem, StrategyError):
+            text = str(problem)
+        else:
+            text = f"{step} raised {type(problem).__name__}"
+        if self._problems is None:
+            self._problems = []
+        if text not in self._problems:
+            self._problems.append(text)
+
+    def _note(self, error: Exception, reason: StopReason, elapsed: float) -> None:
+        """Leave one note on the error, in place of an earlier one by the same function."""
+        head = f"retrykit: {self.call.name} gave up after "
+        attempts = "1 attempt" if self.number == 1 else f"{self.number} attempts"
+        text = f"{head}{attempts} in {elapsed:.1f} s: {reason} ({self._tally()})"
+        if reason is StopReason.NOT_REPLAYABLE:
+            text += _HINT
+        for problem in self._problems or ():
+            text += f"; {problem}"
+        try:
+            notes = getattr(error, "__notes__", None)
+            if notes:
+                notes[:] = [note for note in notes if not str(note).startswith(head)]
+            error.add_note(text)
+        except Exception:  # noqa: BLE001 - an error that takes no note is raised without one
+            logger.debug("%s: its error takes no note", self.call.name)
+
+    def _tally(self) -> str:
+        counts = dict(self._counts or {})
+        for past in self._history:
+            counts[past.error_type] = counts.get(past.error_type, 0) + 1
+        most = sorted(counts.items(), key=lambda item: -item[1])
+        named = [f"{name or 'unsatisfactory result'} ×{count}" for name, count in most[:MOST_TYPES]]
+        if len(most) > MOST_TYPES:
+            named.append(f"{len(most) - MOST_TYPES} more types")
+        return ", ".join(named)
+
+
+def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) -> Session:
+    """The session of a call that is about to be made, or whose first attempt began at `started`.
+
+    The factory is asked for an executor here, before the first attempt. One that raises or answers
+    what is no executor costs the call its retries and nothing else: this is logged.
+    """
+    outer = cell._outer
+    settings = settings_of(factory)
+    cap, off = None, False
+    if outer is not None or everywhere:
+        factory, settings, off, cap = laid_over(factory, settings, outer)
+    problem: Exception | None = None
+    executor: RetryExecutor | None = None
+    if getattr(factory.__class__, "new_executor", None) is StandardPolicy.new_executor:
+        executor = PolicyExecutor(factory, cell.call)  # type: ignore[arg-type]  # the cell is open
+    else:
+        try:
+            executor = factory.new_executor(cell.call)
+            if not callable(getattr(executor, "decide", None)):
+                executor, wrong = None, executor
+                raise StrategyError(f"new_executor must answer an executor, got {shown(wrong)}")
+        except Exception as error:  # noqa: BLE001 - a foreign factory may raise anything; the call is made
+            problem = error
+    if isinstance(executor, PolicyExecutor):
+        executor.switch = switch_for(factory, outer, off)
+    if started is None:
+        started = settings.clock.now()
+    session = Session(cell, settings, executor, started, attempts_at_most=cap, disabled=off)
+    if problem is not None:
+        session._report("policy", problem)
+    return session
+
+
+def settings_of(factory: object) -> CallSettings:
+    """The factory's `settings`, where it has some; else the defaults."""
+    settings = getattr(factory, "settings", None)
+    return settings if isinstance(settings, CallSettings) else _DEFAULTS
+
+
+_DEFAULTS: Final = CallSettings()
+
+
+def laid_over(
+    factory: Any, settings: CallSettings, inside: Entry
+) -> tuple[Any, CallSettings, bool, int | None]:
+    """A factory and its settings under the scopes around `inside`.
+
+    Returns them, whether retries are off there, and the most attempts allowed.
+    """
+    cap: int | None = None
+    off = False
+    for scope in scopes(inside):
+        off = off or scope.disabled
+        if scope.attempts_at_most is not None:
+            cap = scope.attempts_at_most if cap is None else min(cap, scope.attempts_at_most)
+        if isinstance(factory, StandardPolicy):
+            factory = scope.applied_to(factory)
+            settings = settings_of(factory)
+        elif scope.fields:
+            fields = {name: each for name, each in scope.fields.items() if name in CHECKS}
+            settings = replace(settings, **fields)
+    return factory, settings, off, cap
+
+
+def switch_for(policy: Any, inside: Entry, off: bool) -> DoNotRetry | None:
+    """What refuses every retry of a call made inside this entry, if anything."""
+    if off:
+        return _DISABLED
+    if getattr(policy, "nested", "allow") == "suppress" and innermost(inside) is not None:
+        return _NESTED
+    return None
+
+
+def error_type_of(outcome: Outcome | None) -> str | None:
+    """The class name of the error, or `None` for a value."""
+    return outcome.error.__class__.__name__ if isinstance(outcome, Raised) else None
+
+
+def finish(session: Session, outcome: Outcome) -> Any:
+    """What the caller gets once the call has ended: the value, or the error itself.
+
+    The error keeps the context that it had: raising it again here, perhaps while the caller handles
+    another one, would put that in its place.
+    """
+    if isinstance(outcome, Raised):
+        error = outcome.error
+        context = error.__context__
+        try:
+            raise error
+        finally:
+            error.__context__ = context
+            del outcome, error, context
+    exhausted = session.take_exhausted()
+    if exhausted is not None:
+        try:
+            raise exhausted
+        finally:
+            del exhausted
+    return outcome.value
+
+
+def trim(error: BaseException) -> None:
+    """Cut what earlier attempts left in the traceback of an error that is raised again and again.
+
+    The traceback begins with the driver's frame, the same in each attempt: from its second
+    appearance on it is an earlier attempt's.
+    """
+    head = error.__traceback__
+    if head is None:
+        return
+    frame = head.tb_frame
+    each = head
+    while (following := each.tb_next) is not None:
+        if following.tb_frame is frame:
+            each.tb_next = None
+            return
+        each = following

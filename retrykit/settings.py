@@ -1,0 +1,123 @@
+"""What a driver needs beside decisions.
+
+A driver reads `factory.settings` where the policy factory has it, and the defaults where not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from retrykit._validate import function, instance_not_class, one_of, seconds, shown
+from retrykit.clock import Clock, SystemClock
+from retrykit.events import kinds_of, log_retries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Event as ThreadingEvent
+
+    from retrykit.events import Event, Kinds, Listener
+
+    StopWhen: TypeAlias = Callable[[], object] | ThreadingEvent
+
+Unsatisfied: TypeAlias = Literal["raise", "return"]
+Takers: TypeAlias = "dict[type[Event], tuple[Listener, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """How a call is driven: its clock, listeners, limits of time and its end.
+
+    Times are seconds or a `timedelta`, above zero; `None` is no limit. A foreign policy factory
+    may carry one as its attribute `settings`.
+
+    >>> CallSettings(deadline=30).deadline
+    30.0
+    """
+
+    clock: Clock = SystemClock()  # noqa: RUF009 - stateless, so one may be shared
+    listeners: tuple[Listener, ...] = (log_retries,)
+    deadline: float | None = None
+    attempt_timeout: float | None = None
+    stop_when: StopWhen | None = None
+    unsatisfied: Unsatisfied = "raise"
+    name: str | None = None
+    _takers: dict[tuple[Kinds, ...], Takers] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        for name, check in CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
+    def takers(self) -> Takers:
+        """The listeners for each kind of event that anybody takes, as their `kinds` stand now."""
+        key = tuple(map(kinds_of, self.listeners))
+        takers = self._takers.get(key)
+        if takers is None:
+            takers = {}
+            for listener, kinds in zip(self.listeners, key, strict=True):
+                for kind in kinds:
+                    takers[kind] = (*takers.get(kind, ()), listener)
+            self._takers[key] = takers
+        return takers
+
+    def __reduce__(self) -> Any:
+        fields = (
+            self.clock,
+            self.listeners,
+            self.deadline,
+            self.attempt_timeout,
+            self.stop_when,
+            self.unsatisfied,
+            self.name,
+        )
+        return CallSettings, fields
+
+
+def _clock(name: str, value: object) -> object:
+    instance_not_class(name, value)
+    if not isinstance(value, Clock):
+        raise TypeError(f"{name} must have now, wall, sleep and sleep_async, got {shown(value)}")
+    return value
+
+
+def _listeners(name: str, value: object) -> object:
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name} must be a tuple of listeners, got {shown(value)}")
+    for each in value:
+        function(name, each)
+    return tuple(value)
+
+
+def _time_limit(name: str, value: object) -> float | None:
+    return None if value is None else seconds(name, value, above=True)
+
+
+def _stop_when(name: str, value: object) -> object:
+    if value is not None and not callable(getattr(value, "is_set", None)):
+        function(name, value)
+    return value
+
+
+def _unsatisfied(name: str, value: object) -> object:
+    one_of(name, value, ("raise", "return"))
+    return value
+
+
+def _name(name: str, value: object) -> object:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {shown(value)}")
+    return value
+
+
+CHECKS: dict[str, Callable[[str, object], object]] = {
+    "clock": _clock,
+    "listeners": _listeners,
+    "deadline": _time_limit,
+    "attempt_timeout": _time_limit,
+    "stop_when": _stop_when,
+    "unsatisfied": _unsatisfied,
+    "name": _name,
+}
+"""How each field is checked, and brought to the one type that it holds."""
