@@ -1,0 +1,205 @@
+"""What an object shows of a request and its response, read by its shape.
+
+No client is imported and no body is read. Every attribute is asked for with care: a property may
+raise (httpx's `.request` does where none is set), a mock answers to every name, and a response may
+be false (requests' is, where it failed).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from retrykit.facts._headers import Headers
+from retrykit.facts.methods import RetryableMethod, classify_method
+
+if TYPE_CHECKING:
+    from retrykit.outcome import Call
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_LONGEST_URL: Final = 65_536
+
+# A request among the call's arguments counts only if it is certainly an outgoing one: a web
+# framework's incoming request has the same shape.
+_OUTGOING: Final = frozenset(
+    {
+        "requests.models.PreparedRequest",
+        "requests.models.Request",
+        "httpx.Request",
+        "httpx2.Request",
+        "aiohttp.client_reqrep.ClientRequest",
+        "urllib.request.Request",
+    }
+)
+
+
+class Seen(NamedTuple):
+    """What could be seen; `None` for what could not."""
+
+    status: int | None = None
+    headers: Headers = Headers()
+    method: str | None = None
+    url: str | None = None
+    safety: RetryableMethod | None = None
+    """The method's, with its request's headers; `None` where no method is seen."""
+
+
+NOTHING: Final = Seen()
+
+
+def qualified_names(kind: type) -> list[str]:
+    """A class's qualified name and those of its bases, most specific first."""
+    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+
+
+def get(thing: object, name: str) -> Any:
+    """An attribute, or `None`, also where reading it fails."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - somebody else's property may raise anything
+        return None
+
+
+def response_in(value: object) -> Seen | None:
+    """What a response shows, or `None` for what is none.
+
+    Knows the responses of requests, httpx, aiohttp, urllib3, http.client and urllib, and botocore's
+    dictionaries.
+    """
+    if isinstance(value, dict):
+        return _botocore(value)
+    status = whole_status(get(value, "status_code"))
+    if status is None:
+        # `status` is a common name for other things: only beside headers is it a response's.
+        status = whole_status(get(value, "status"))
+        if status is None or get(value, "headers") is None:
+            return None
+    request = get(value, "request")
+    if _token(get(request, "method")) is None:
+        request = get(value, "request_info")
+    asked = request_in(request)
+    if asked is None:
+        method = next((m for m in map(_token, _methods_of(value)) if m is not None), None)
+        asked = Seen(method=method, url=bare_url(get(value, "url")), safety=_safety(method, ()))
+    return asked._replace(status=status, headers=Headers(get(value, "headers")))
+
+
+def request_in(value: object) -> Seen | None:
+    """What a request shows, or `None` for what is none."""
+    method = _token(get(value, "method"))
+    if method is None:
+        return None
+    return Seen(
+        method=method,
+        url=bare_url(get(value, "url")),
+        safety=_safety(method, get(value, "headers")),
+    )
+
+
+def shown_by(error: BaseException) -> Seen:
+    """What an error shows of the response that it carries, or of the request that failed."""
+    names = set(qualified_names(type(error)))
+    for carried in (get(error, "response"), get(error, "resp")):
+        seen = _httplib2(carried) if _is_httplib2(carried) else response_in(carried)
+        if seen is not None:
+            return seen._replace(url=seen.url or bare_url(get(error, "uri")))
+    if "urllib.error.HTTPError" in names:
+        seen = response_in(error)
+        if seen is not None:
+            return seen
+    # aiohttp's error is half a response, stripe's names the status its own way.
+    request = get(error, "request_info")
+    if request is None:
+        request = get(error, "request")
+    asked = request_in(request) or NOTHING
+    status = whole_status(get(error, "http_status"))
+    if status is None and get(error, "request_info") is not None and not _unparsed(error):
+        status = whole_status(get(error, "status"))
+    if status is None:
+        return asked
+    return asked._replace(status=status, headers=Headers(get(error, "headers")))
+
+
+def request_of(call: Call) -> Seen:
+    """What the call's arguments show, where one of them is a client's request."""
+    for argument in (*call.args, *call.kwargs.values()):
+        names = _OUTGOING.intersection(qualified_names(type(argument)))
+        if "urllib.request.Request" in names:
+            method = _token(argument.get_method())
+            return Seen(
+                method=method,
+                url=bare_url(argument.full_url),
+                safety=_safety(method, argument.header_items()),
+            )
+        if names:
+            return request_in(argument) or NOTHING
+    return NOTHING
+
+
+def whole_status(value: object) -> int | None:
+    """A status: a whole number from 100 to 999, and no `bool`."""
+    if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 999:
+        return int(value)
+    return None
+
+
+def bare_url(url: object) -> str | None:
+    """A URL without its query, its fragment and its user information.
+
+    >>> bare_url("https://user:secret@example.org/path?token=x#top")
+    'https://example.org/path'
+    """
+    if type(url).__name__ == "URL":  # httpx's and yarl's
+        url = str(url)
+    if not isinstance(url, str) or not url or len(url) > _LONGEST_URL:
+        return None
+    text = re.split(r"[?#]", url, maxsplit=1)[0]
+    scheme, slashes, rest = text.partition("//")
+    if not slashes or scheme[-1:] not in ("", ":"):
+        return text
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}//{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def _methods_of(response: object) -> tuple[object, ...]:
+    """Where a response without its request keeps the method.
+
+    http.client keeps it under a private name since Python 2, and is the only one to know it: it
+    is what urllib and urllib3 wrap.
+    """
+    inner = (response, get(response, "fp"), get(response, "_original_response"))
+    return (get(response, "method"), *(get(each, "_method") for each in inner))
+
+
+def _botocore(value: dict[Any, Any]) -> Seen | None:
+    metadata = value.get("ResponseMetadata")
+    if not isinstance(metadata, dict):
+        return None
+    status = whole_status(metadata.get("HTTPStatusCode"))
+    return None if status is None else Seen(status, Headers(metadata.get("HTTPHeaders")))
+
+
+def _unparsed(error: BaseException) -> bool:
+    """Whether aiohttp could not parse the answer: the status of its error is then its own."""
+    cause = error.__cause__
+    return "aiohttp.http_exceptions.HttpProcessingError" in qualified_names(type(cause))
+
+
+def _is_httplib2(value: object) -> bool:
+    return isinstance(value, dict) and whole_status(get(value, "status")) is not None
+
+
+def _httplib2(value: object) -> Seen:
+    """googleapiclient's: a dictionary of headers with a status beside them."""
+    return Seen(whole_status(get(value, "status")), Headers(value))
+
+
+def _token(value: object) -> str | None:
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    # `str.__str__` makes a plain string of an enum's member too.
+    return str.__str__(value) if isinstance(value, str) and _TOKEN.fullmatch(value) else None
+
+
+def _safety(method: str | None, headers: object) -> RetryableMethod | None:
+    return None if method is None else classify_method(method, headers)
