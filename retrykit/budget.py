@@ -363,9 +363,7 @@ class PerKey(_Shelf):
 
     def settle(self, call: Call, *, succeeded: bool, spent: float, unused: float = 0.0) -> None:
         """Settle with the budget of the call's key. A key without one has nothing to earn."""
-        key = self.key(call)
-        with _lock:
-            budget = self._budgets.get(key)
+        budget = self._budgets.get(self.key(call))
         if budget is not None:
             budget.settle(call, succeeded=succeeded, spent=spent, unused=unused)
 
@@ -375,10 +373,7 @@ class PerKey(_Shelf):
             with _lock:
                 budgets = list(self._budgets.values())
             return min((budget.balance() for budget in budgets), default=self._fresh.balance())
-        key = self.key(call)
-        with _lock:
-            budget = self._budgets.get(key)
-        return (self._fresh if budget is None else budget).balance(call)
+        return self._budgets.get(self.key(call), self._fresh).balance(call)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.key, self.budget, self.size)

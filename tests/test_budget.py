@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -316,6 +317,15 @@ def test_a_nonsense_spending_is_refused_and_changes_nothing(amount):
     with pytest.raises((TypeError, ValueError), match="spent"):
         budget.settle(CALL, succeeded=True, spent=amount)
     assert budget.balance() == 486.0
+
+
+@pytest.mark.parametrize(("amount", "balance"), [(0.25, 0.0), (0.75, 0.5), (1e-9, 0.0), (7.5, 2.0)])
+def test_an_amount_that_the_budget_never_charged_is_rounded_down(amount, balance):
+    """What another's executor makes up is given back in the budget's own steps, here halves."""
+    budget = RatioBudget(0.5, reserve=2)
+    drain(budget)
+    budget.settle(CALL, succeeded=False, spent=0.0, unused=amount)
+    assert budget.balance() == balance
 
 
 # RatioBudget
@@ -700,6 +710,43 @@ def test_64_threads_earn_exactly_their_share():
 
     in_64_threads(work)
     assert budget.balance() == 1920.0
+
+
+class Hesitant(int):
+    """A number that lets every other thread go first before it answers."""
+
+    def __sub__(self, other):
+        time.sleep(0.001)
+        return Hesitant(int(self) - other)
+
+    def __radd__(self, other):
+        time.sleep(0.001)
+        return Hesitant(other + int(self))
+
+
+def test_nobody_gets_between_another_s_look_at_the_balance_and_its_payment():
+    """The lock is held from the look to the payment, whatever the interpreter would let in."""
+    budget = RatioBudget(reserve=40)
+    budget._account.units = Hesitant(budget._account.units)
+    assert sum(in_64_threads(lambda _: budget.withdraw(CALL, TRANSIENT) is not None)) == 40
+    in_64_threads(lambda _: budget.settle(CALL, succeeded=True, spent=0.0))
+    assert budget.balance() == 32.0
+
+
+@pytest.mark.usefixtures("hurried")
+def test_keys_that_come_and_go_under_64_threads_fail_nobody():
+    """Two places and eight keys: budgets are dropped under others' hands, and nothing breaks."""
+    budget = PerKey(host, RatioBudget(reserve=1000), size=2)
+
+    def work(number):
+        for step in range(50):
+            call = call_to((number + step) % 8)
+            assert budget.withdraw(call, TRANSIENT) == 1.0
+            budget.settle(call, succeeded=True, spent=1.0)
+            assert budget.balance() > 0
+
+    in_64_threads(work)
+    assert sum(budget.balance(call_to(key)) < 1000 for key in range(8)) <= 2
 
 
 @pytest.mark.usefixtures("hurried")

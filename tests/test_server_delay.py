@@ -234,6 +234,7 @@ def test_is_frozen():
             ValueError,
             "limit with its spread must be finite, got 1e+200 and 1e+200",
         ),
+        ({"limit": 1.7e308}, ValueError, "limit with its spread must be finite"),
     ],
 )
 def test_nonsense_is_refused_at_construction(fields, error, text):
