@@ -6,9 +6,11 @@ Errors are asked by shape (`code()`, `trailing_metadata()`), so that grpcio need
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from retrykit.facts._shapes import get
+from retrykit.facts._shapes import get, item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,17 +50,16 @@ def retry_info(error: object) -> float | None:
     """The `retry_delay` of a RetryInfo among the error's details, in seconds, or `None`."""
     for name, value in _trailers(error):
         if name == "grpc-status-details-bin" and isinstance(value, bytes):
-            for kind, detail in _details(value):
+            for kind, message in _details(value):
                 if kind == _RETRY_INFO:
-                    return _duration(detail)
+                    return _duration(message)
     # google-api-core hands out decoded messages, or over REST what the JSON had.
     details = get(error, "details")
-    for detail in details[:_MOST_DETAILS] if isinstance(details, (list, tuple)) else ():
-        if isinstance(detail, dict):
-            asked = _SECONDS.fullmatch(str(detail.get("retryDelay")))
-            if asked and str(detail.get("@type")).rpartition("/")[2] == _RETRY_INFO:
-                return min(float(asked[1]), _LONGEST_DELAY)
-            continue
+    several = cast("list[object]", details) if isinstance(details, list) else []
+    for detail in several[:_MOST_DETAILS]:
+        asked = _SECONDS.fullmatch(str(item(detail, "retryDelay")))
+        if asked and str(item(detail, "@type")).rpartition("/")[2] == _RETRY_INFO:
+            return min(float(asked[1]), _LONGEST_DELAY)
         delay = get(detail, "retry_delay")
         seconds, nanos = get(delay, "seconds"), get(delay, "nanos")
         if isinstance(seconds, int) and isinstance(nanos, int):
@@ -77,13 +78,13 @@ def _said(error: object) -> int | None:
 
 def _trailers(error: object) -> Iterator[tuple[str, object]]:
     trailers = _called(error, "trailing_metadata")
-    if not hasattr(type(trailers), "__iter__"):
+    if not isinstance(trailers, Iterable):
         return
-    for count, entry in enumerate(trailers):
-        if count >= _MOST_ENTRIES:
-            return
-        if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str):
-            yield entry[0].lower(), entry[1]
+    for entry in islice(cast("Iterable[object]", trailers), _MOST_ENTRIES):
+        if isinstance(entry, tuple) and len(cast("tuple[object, ...]", entry)) == 2:
+            name, value = cast("tuple[object, object]", entry)
+            if isinstance(name, str):
+                yield name.lower(), value
 
 
 def _called(error: object, name: str) -> Any:

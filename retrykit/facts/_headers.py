@@ -84,14 +84,13 @@ def _read(source: object) -> Iterator[tuple[str, str]]:
         return
 
 
-# Any: a foreign object that is asked by shape; the caller guards every step.
-def _pairs(source: Any) -> Any:
-    if source is None:
-        return ()
+def _pairs(source: object) -> Any:
+    # Any: a foreign object that is asked by its shape; the caller guards every step.
+    foreign: Any = () if source is None else source
     # httpx joins repeats in `items()`. The type is asked, for a mock answers to every name.
     if hasattr(type(source), "multi_items"):
-        return source.multi_items()
-    return source.items() if hasattr(source, "items") else source
+        return foreign.multi_items()
+    return foreign.items() if hasattr(source, "items") else foreign
 
 
 def _text(value: object) -> str | None:

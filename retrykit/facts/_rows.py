@@ -11,12 +11,12 @@ import errno
 import re
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from retrykit.facts import _grpc
 from retrykit.facts._data import load
-from retrykit.facts._shapes import get, qualified_names
+from retrykit.facts._shapes import arguments_of, get, item, qualified_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -93,9 +93,8 @@ def links(error: BaseException) -> Iterator[BaseException]:
 
 def wrapped(error: BaseException) -> Iterator[BaseException]:
     """The errors that this one holds as a value."""
-    arguments = get(error, "args")
-    first = arguments[0] if isinstance(arguments, tuple) and arguments else None
-    for held in (get(error, "reason"), get(error, "orig"), get(error, "original_error"), first):
+    held_as = (get(error, name) for name in ("reason", "orig", "original_error"))
+    for held in (*held_as, *arguments_of(error)[:1]):
         if isinstance(held, BaseException):
             yield held
 
@@ -109,7 +108,7 @@ def _own_row(error: BaseException, depth: int) -> Row | Unlisted | None:
     state = _sqlstate(error)
     if state is not None:
         return _table().sqlstates.get(state, UNLISTED)
-    for entry in _entries(type(error)):
+    for entry in _entries(error):
         for row, holds in entry.conditional:
             if holds(error):
                 return row
@@ -212,16 +211,17 @@ def rows() -> list[Row]:
 _entries_of: WeakKeyDictionary[type, tuple[_Entry, ...]] = WeakKeyDictionary()
 
 
-def _entries(kind: type[BaseException]) -> tuple[_Entry, ...]:
+def _entries(error: BaseException) -> tuple[_Entry, ...]:
+    kind = type(error)
     known = _entries_of.get(kind)
     if known is None:
-        known = _entries_of[kind] = tuple(_find_entries(kind))
+        known = _entries_of[kind] = tuple(_find_entries(error))
     return known
 
 
-def _find_entries(kind: type[BaseException]) -> Iterator[_Entry]:
+def _find_entries(error: BaseException) -> Iterator[_Entry]:
     table = _table()
-    names = [table_name(name) for name in qualified_names(kind)]
+    names = [table_name(name) for name in qualified_names(error)]
     entries = table.entries
     by_errno = "builtins.OSError" if _has_errno(names) else None
     for name in names:
@@ -278,12 +278,8 @@ def _sqlite(error: object) -> tuple[str, ...]:
 
 def _aws(error: object) -> tuple[str, ...]:
     response = get(error, "response")
-    if not isinstance(response, dict):
-        return ()
-    named, metadata = response.get("Error"), response.get("ResponseMetadata")
-    code = named.get("Code") if isinstance(named, dict) else None
-    status = metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
-    return (str(code), f"HTTP {status}")
+    code = item(item(response, "Error"), "Code")
+    return (str(code), f"HTTP {item(item(response, 'ResponseMetadata'), 'HTTPStatusCode')}")
 
 
 _CODES: Final[dict[str, Callable[[Any], tuple[str, ...]]]] = {
@@ -335,7 +331,7 @@ def _condition(row: dict[str, Any]) -> Callable[[BaseException], bool] | None:
 
 
 def _is_a(error: BaseException, names: tuple[str, ...]) -> bool:
-    return any(table_name(name) in names for name in qualified_names(type(error)))
+    return any(table_name(name) in names for name in qualified_names(error))
 
 
 def _wraps(error: BaseException, names: tuple[str, ...], depth: int) -> bool:
@@ -387,13 +383,11 @@ def _tunnel_refused(error: BaseException) -> bool:
 
 def _transaction_conflict(error: BaseException) -> bool:
     """Whether DynamoDB gave up a transaction for reasons all of which pass."""
-    response = get(error, "response")
-    if not isinstance(response, dict) or _aws(error)[0] != "TransactionCanceledException":
+    reasons = item(get(error, "response"), "CancellationReasons")
+    if _aws(error)[0] != "TransactionCanceledException" or not isinstance(reasons, list):
         return False
-    reasons = response.get("CancellationReasons")
-    if not isinstance(reasons, list):
-        return False
-    codes = {str(each.get("Code")) for each in reasons if isinstance(each, dict)} - {"None"}
+    # Parts of a transaction that did not fail have the code "None".
+    codes = {str(item(each, "Code")) for each in cast("list[object]", reasons)} - {"None"}
     return bool(codes) and codes <= {
         "ProvisionedThroughputExceeded",
         "RequestLimitExceeded",
@@ -408,9 +402,7 @@ _REFUSED_STREAM: Final = 7  # RFC 9113 §7
 def _http2_events(error: BaseException) -> Iterator[object]:
     """The HTTP/2 events (h2's) for which a request failed, as httpcore's errors carry them."""
     for link in links(error):
-        arguments = get(link, "args")
-        if isinstance(arguments, tuple) and arguments:
-            yield arguments[0]
+        yield from arguments_of(link)[:1]
 
 
 def _stream_refused(error: BaseException) -> bool:

@@ -8,7 +8,7 @@ be false (requests' is, where it failed).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from retrykit.facts._headers import Headers
 from retrykit.facts.methods import RetryableMethod, classify_method
@@ -47,9 +47,9 @@ class Seen(NamedTuple):
 NOTHING: Final = Seen()
 
 
-def qualified_names(kind: type) -> list[str]:
-    """A class's qualified name and those of its bases, most specific first."""
-    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+def qualified_names(thing: object) -> list[str]:
+    """The qualified names of a thing's class and its bases, most specific first."""
+    return [f"{base.__module__}.{base.__qualname__}" for base in type(thing).__mro__]
 
 
 def get(thing: object, name: str) -> Any:
@@ -60,14 +60,26 @@ def get(thing: object, name: str) -> Any:
         return None
 
 
+def item(thing: object, key: str) -> Any:
+    """What a dictionary holds under this key; `None` where it is none."""
+    return cast("dict[str, object]", thing).get(key) if isinstance(thing, dict) else None
+
+
+def arguments_of(error: object) -> tuple[object, ...]:
+    """An exception's `args`, also where somebody put something else there."""
+    arguments = get(error, "args")
+    return cast("tuple[object, ...]", arguments) if isinstance(arguments, tuple) else ()
+
+
 def response_in(value: object) -> Seen | None:
     """What a response shows, or `None` for what is none.
 
     Knows the responses of requests, httpx, aiohttp, urllib3, http.client and urllib, and botocore's
     dictionaries.
     """
-    if isinstance(value, dict):
-        return _botocore(value)
+    botocore = _botocore(value)
+    if botocore is not None or isinstance(value, dict):
+        return botocore
     status = whole_status(get(value, "status_code"))
     if status is None:
         # `status` is a common name for other things: only beside headers is it a response's.
@@ -98,7 +110,7 @@ def request_in(value: object) -> Seen | None:
 
 def shown_by(error: BaseException) -> Seen:
     """What an error shows of the response that it carries, or of the request that failed."""
-    names = set(qualified_names(type(error)))
+    names = set(qualified_names(error))
     for carried in (get(error, "response"), get(error, "resp")):
         seen = _httplib2(carried) if _is_httplib2(carried) else response_in(carried)
         if seen is not None:
@@ -123,7 +135,7 @@ def shown_by(error: BaseException) -> Seen:
 def request_of(call: Call) -> Seen:
     """What the call's arguments show, where one of them is a client's request."""
     for argument in (*call.args, *call.kwargs.values()):
-        names = _OUTGOING.intersection(qualified_names(type(argument)))
+        names = _OUTGOING.intersection(qualified_names(argument))
         if "urllib.request.Request" in names:
             method = _token(argument.get_method())
             return Seen(
@@ -171,22 +183,20 @@ def _methods_of(response: object) -> tuple[object, ...]:
     return (get(response, "method"), *(get(each, "_method") for each in inner))
 
 
-def _botocore(value: dict[Any, Any]) -> Seen | None:
-    metadata = value.get("ResponseMetadata")
-    if not isinstance(metadata, dict):
-        return None
-    status = whole_status(metadata.get("HTTPStatusCode"))
-    return None if status is None else Seen(status, Headers(metadata.get("HTTPHeaders")))
+def _botocore(value: object) -> Seen | None:
+    metadata = item(value, "ResponseMetadata")
+    status = whole_status(item(metadata, "HTTPStatusCode"))
+    return None if status is None else Seen(status, Headers(item(metadata, "HTTPHeaders")))
 
 
 def _unparsed(error: BaseException) -> bool:
     """Whether aiohttp could not parse the answer: the status of its error is then its own."""
     cause = error.__cause__
-    return "aiohttp.http_exceptions.HttpProcessingError" in qualified_names(type(cause))
+    return "aiohttp.http_exceptions.HttpProcessingError" in qualified_names(cause)
 
 
 def _is_httplib2(value: object) -> bool:
-    return isinstance(value, dict) and whole_status(get(value, "status")) is not None
+    return whole_status(get(value, "status")) is not None and isinstance(value, dict)
 
 
 def _httplib2(value: object) -> Seen:

@@ -156,6 +156,6 @@ def _rows() -> dict[str, tuple[StatusRow, ...]]:
     rows: dict[str, list[StatusRow]] = {}
     for each in _file()["rows"]:
         when = tuple(tuple(group) for group in each.get("when", ()))
-        row = StatusRow(**{**each, "when": when})
+        row = StatusRow(**each)._replace(when=when)
         rows.setdefault(row.status, []).append(row)
     return {status: tuple(group) for status, group in rows.items()}
