@@ -83,10 +83,11 @@ def pause(session: Session, wait: float) -> bool:
     clock = session.clock
     stop_when = session.settings.stop_when
     try:
-        if stop_when is not None and clock.__class__ is SystemClock and hasattr(stop_when, "wait"):
-            stop_when.wait(wait)
-        else:
+        if stop_when is None or clock.__class__ is not SystemClock:
             clock.sleep(wait)
+        else:
+            wait_for = getattr(stop_when, "wait", clock.sleep)
+            wait_for(wait)
     except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands
         session.could_not_wait(problem)
         return False

@@ -30,7 +30,7 @@ from retrykit.outcome import Attempt, Raised
 from retrykit.server_delay import ServerDelay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from random import Random
 
     from retrykit.backoff import Backoff
@@ -72,7 +72,11 @@ class Recipe(Protocol):
     def budget(self) -> Budget | None: ...
     @property
     def stop_when(self) -> StopWhen | None: ...
-    def rng(self) -> Random: ...
+    @property
+    def rng(self) -> Callable[[], Random]: ...
+    @property
+    def verdicts(self) -> dict[type[BaseException], RetryAfter] | None:
+        """The classifier's answers by error type, where the type alone settles them."""
 
 
 # Enum members are bound here: an attribute of an enum class is slow to read.
@@ -90,6 +94,9 @@ _BUDGET_EXHAUSTED: Final = DoNotRetry(StopReason.BUDGET_EXHAUSTED)
 _ONE_SHOT: Final = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
 _TIMED_OUT: Final = RetryAfter(0.0, RetryReason.TIMED_OUT)
 
+MOST_VERDICTS: Final = 200
+"""How many error types a policy remembers its classifier's answer for."""
+
 
 class StrategyError(Exception):
     """A strategy answered what it must not; the text says which and what."""
@@ -99,6 +106,7 @@ class PolicyExecutor:
     """The standard executor: a policy's fields, applied to one call and then thrown away."""
 
     __slots__ = (
+        "_branches",
         "_call",
         "_counts",
         "_first",
@@ -106,7 +114,7 @@ class PolicyExecutor:
         "_paid",
         "_recipe",
         "_rng",
-        "_sequences",
+        "_sequence",
         "_settled",
         "_spent",
         "deadline",
@@ -129,13 +137,14 @@ class PolicyExecutor:
 
     def __init__(self, recipe: Recipe, call: Call, switch: DoNotRetry | None = None) -> None:
         self._recipe = recipe
+        self._branches: dict[RetryReason | None, Iterator[float]] | None = None
         self._call = call
         self._counts: dict[RetryReason, int] | None = None
         self._first: float | None = None
         self._one_shot: tuple[Any, ...] | None = None
         self._paid: float | None = None
         self._rng: Random | None = None
-        self._sequences: dict[RetryReason | None, Iterator[float]] = {}
+        self._sequence: Iterator[float] | None = None
         self._settled = False
         self._spent = 0.0
         self.deadline = recipe.deadline
@@ -146,51 +155,76 @@ class PolicyExecutor:
 
     def decide(self, attempt: Attempt, /) -> RetryDecision:
         """The decision on one finished attempt; asked in the order of the attempts."""
-        self.begun()
-        self.wanted = False
-        step = "classifier"
         try:
             wish = self._classify(attempt)
-            if wish.__class__ is not RetryAfter:
-                return wish
-            self.wanted = True
-            step = "stop_when"
-            if self._recipe.stop_when is not None and asks_to_stop(self._recipe.stop_when):
+        except Exception as problem:  # noqa: BLE001 - a classifier may raise anything; the outcome stands
+            self.wanted = False
+            self._report("classifier", problem)
+            return _STRATEGY_FAILED
+        if not isinstance(wish, RetryAfter):
+            self.wanted = False
+            return wish
+        answer = self.weigh(wish, attempt.number, attempt.elapsed)
+        return answer if isinstance(answer, DoNotRetry) else RetryAfter(answer, wish.reason)
+
+    def known(self, error: Exception) -> RetryAfter | None:
+        """What the classifier says of errors of this type, where the type alone settles it."""
+        verdicts = self._recipe.verdicts
+        return None if verdicts is None else verdicts.get(error.__class__)
+
+    def weigh(self, wish: RetryAfter, number: int, elapsed: float) -> float | DoNotRetry:
+        """What the steps after the classifier make of its wish: the wait, or why there is none."""
+        self.wanted = True
+        if self._paid is not None:
+            self.begun()
+        recipe = self._recipe
+        step = "stop_when"
+        try:
+            if recipe.stop_when is not None and asks_to_stop(recipe.stop_when):
                 return _STOPPED
             if self.switch is not None:
                 return self.switch
-            if self._used_up():
+            if self._one_shot is None:
+                self._one_shot = one_shots(self._call)
+            if self._one_shot and any(map(begun_using, self._one_shot)):
                 return _NOT_REPLAYABLE
-            reason = wish.reason  # type: ignore[union-attr]  # its class is RetryAfter, asked above
-            if attempt.number >= self._recipe.attempts:
+            if number >= recipe.attempts:
                 return _ATTEMPTS_EXHAUSTED
-            if self._recipe.limits and self._over_limit(reason):
+            if recipe.limits and self._over_limit(wish.reason):
                 return _REASON_EXHAUSTED
             step = "backoff"
-            drawn = self._draw(reason)
-            if drawn is None:
+            sequence = self._sequence
+            if sequence is None:
+                sequence = self._sequence_for(wish.reason)
+            wait = next(sequence, None)
+            if wait is None:
                 return _BACKOFF_EXHAUSTED
+            if wait.__class__ is not float or not 0.0 <= wait < INFINITY:
+                wait = _wait(step, wait)
+            drawn = wait
             first = self._first
             if first is None:
                 first = self._first = drawn
             step = "server_delay"
-            asked: float = wish.delay  # type: ignore[union-attr]  # as above
-            wait = drawn if asked == 0.0 else self._heed(asked, drawn, first)
-            if wait is None:
-                return _SERVER_DELAY_TOO_LONG
-            if self.deadline is not None and attempt.elapsed + wait >= self.deadline:
-                wait = self._without_spread(asked, drawn, first, wait)
-                if attempt.elapsed + wait >= self.deadline:
+            self.source = "backoff"
+            if wish.delay != 0.0:
+                heeded = self._heed(wish.delay, drawn, first)
+                if heeded is None:
+                    return _SERVER_DELAY_TOO_LONG
+                wait = heeded
+            if self.deadline is not None and elapsed + wait >= self.deadline:
+                wait = self._without_spread(wish.delay, drawn, first, wait)
+                if elapsed + wait >= self.deadline:
                     return _DEADLINE_EXCEEDED
             step = "budget"
-            if self._recipe.budget is not None and not self._pay(self._recipe.budget, reason):
+            if recipe.budget is not None and not self._pay(recipe.budget, wish.reason):
                 return _BUDGET_EXHAUSTED
-        except Exception as problem:  # noqa: BLE001 - a strategy may raise anything; the user's outcome stands
+        except Exception as problem:  # noqa: BLE001 - a strategy may raise anything; the outcome stands
             self._report(step, problem)
             return _STRATEGY_FAILED
-        if self._recipe.limits:
-            self._count(reason)
-        return RetryAfter(wait, reason)
+        if recipe.limits:
+            self._count(wish.reason)
+        return wait
 
     def begun(self) -> None:
         """The retry that was decided on last has started: what was paid for it is spent."""
@@ -204,7 +238,6 @@ class PolicyExecutor:
         if self._settled:
             return
         self._settled = True
-        self._sequences.clear()
         if budget is None:
             return
         if succeeded:
@@ -226,6 +259,9 @@ class PolicyExecutor:
         if isinstance(error, BaseExceptionGroup):
             return self._classify_group(attempt, error)
         opinion = classify(attempt)
+        verdicts = self._recipe.verdicts
+        if verdicts is not None and opinion.__class__ is RetryAfter and len(verdicts) < MOST_VERDICTS:
+            verdicts[error.__class__] = opinion
         if opinion is None:
             own = isinstance(error, AttemptTimedOut) and error._owner is self._call
             return _TIMED_OUT if own else _NOT_RETRYABLE
@@ -252,14 +288,6 @@ class PolicyExecutor:
                 longest = answer
         return _NOT_RETRYABLE if unknown or longest is None else longest
 
-    def _used_up(self) -> bool:
-        """Whether an argument is a generator or coroutine that an attempt has begun to use up."""
-        one_shot = self._one_shot
-        if one_shot is None:
-            call = self._call
-            one_shot = self._one_shot = one_shots(call)
-        return any(map(begun_using, one_shot)) if one_shot else False
-
     def _over_limit(self, reason: RetryReason) -> bool:
         limit = self._recipe.limits.get(reason)
         if limit is None:
@@ -272,21 +300,21 @@ class PolicyExecutor:
             counts = self._counts = {}
         counts[reason] = counts.get(reason, 0) + 1
 
-    def _draw(self, reason: RetryReason) -> float | None:
-        """The backoff's next wait, from the branch for this reason; `None` at its end."""
-        self.source = "backoff"
+    def _sequence_for(self, reason: RetryReason) -> Iterator[float]:
+        """The waits to draw from: one sequence, or one for each branch of a `ByReason`."""
         backoff = self._recipe.backoff
-        branch = None
-        if isinstance(backoff, ByReason):
-            branch = reason if reason in backoff.branches else None
-            backoff = backoff.branch(reason)
-        sequence = self._sequences.get(branch)
-        if sequence is None:
-            sequence = self._sequences[branch] = iter(backoff.delays(self._generator()))
-        drawn = next(sequence, None)
-        if drawn is None or (drawn.__class__ is float and 0.0 <= drawn < INFINITY):
-            return drawn
-        return _wait("backoff", drawn)
+        if not isinstance(backoff, ByReason):
+            sequence = self._sequence = iter(backoff.delays(self._generator()))
+            return sequence
+        branch = reason if reason in backoff.branches else None
+        branches = self._branches
+        if branches is None:
+            branches = self._branches = {}
+        following = branches.get(branch)
+        if following is None:
+            delays = backoff.branch(reason).delays(self._generator())
+            following = branches[branch] = iter(delays)
+        return following
 
     def _heed(self, asked: float, drawn: float, first: float) -> float | None:
         """The wait when one was asked for."""

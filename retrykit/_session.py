@@ -8,13 +8,14 @@ cancel goes to `cancelled`. Exactly one End is told for each call.
 
 from __future__ import annotations
 
-from collections import deque
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from retrykit._context import LEAST_REMAINING, LiveAttempt, entry, everywhere, innermost, scopes
 from retrykit._validate import shown
 from retrykit._executor import PolicyExecutor, StrategyError, asks_to_stop, proper_decision
+from retrykit.clock import SystemClock
 from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt, RetriesExhausted
 from retrykit.events import (
@@ -88,6 +89,7 @@ class Session:
         "_disabled",
         "_history",
         "_outcome",
+        "_now",
         "_own",
         "_problems",
         "_started",
@@ -132,9 +134,11 @@ class Session:
         self._depth = 0
         self._ended = False
         self._executor = executor
+        # The system's clock is read without a call of ours around it.
+        self._now = time.monotonic if clock.__class__ is SystemClock else clock.now
         self._exhausted: RetriesExhausted | None = None
         self._disabled = disabled
-        self._history: deque[PastAttempt] = deque()
+        self._history: list[tuple[int, str | None, RetryReason | StopReason, float | None]] = []
         self._outcome: Outcome | None = None
         own = self._own = executor if executor.__class__ is PolicyExecutor else None
         self._problems: list[str] | None = None
@@ -169,39 +173,38 @@ class Session:
 
     def settle(self, outcome: Outcome) -> float | None:
         """How long to wait before the next attempt, or `None`: the call has ended."""
-        now = self.clock.now()
+        now = self._now()
         elapsed = now - self._started
-        decision = self._decide(outcome, elapsed)
-        error_type = error_type_of(outcome)
-        if decision.__class__ is RetryAfter:
-            wait: float = decision.delay  # type: ignore[union-attr]  # as above
-            takers = self._takers
-            if takers:
-                if AttemptFailed in takers:
-                    self._tell_failed(outcome, error_type, now)
-                if RetryScheduled in takers:
-                    own = self._own
-                    source = "backoff" if own is None else own.source
-                    self._tell(
-                        RetryScheduled(
-                            *self._common(elapsed),
-                            wait,
-                            source,
-                            decision.reason,  # type: ignore[arg-type]  # a RetryReason, since it is a RetryAfter
-                            error_type,
-                            outcome,
-                        )
-                    )
-            self._remember(error_type, decision.reason, wait)
+        own = self._own
+        answer: float | DoNotRetry
+        if outcome.__class__ is Raised:
+            error: Exception = outcome.error  # type: ignore[union-attr]  # its class was asked
+            error_type = error.__class__.__name__
+            wish = None if own is None else own.known(error)
+        else:
+            error_type = wish = None
+        if wish is not None:
+            answer = own.weigh(wish, self.number, elapsed)  # type: ignore[union-attr]  # it knew the type
+            reason: RetryReason | StopReason = wish.reason
+        else:
+            decision = self._decide(outcome, elapsed)
+            reason = decision.reason
+            answer = decision.delay if decision.__class__ is RetryAfter else decision  # type: ignore[union-attr,assignment]  # its class was asked
+        if own is not None and own.problems is not None:
+            self._report_all()
+        if answer.__class__ is float:
+            if self._takers:
+                self._tell_retry(outcome, error_type, now, answer, reason)  # type: ignore[arg-type]  # as above
+            self._remember(error_type, reason, answer)  # type: ignore[arg-type]  # as above
             self._outcome = outcome
-            return wait
-        reason: StopReason = decision.reason  # type: ignore[assignment]  # what is no RetryAfter is a DoNotRetry
-        if reason is _SUCCEEDED and error_type is None:
+            return answer  # type: ignore[return-value]  # as above
+        stop: StopReason = answer.reason  # type: ignore[union-attr]  # what is no float is a DoNotRetry
+        if stop is _SUCCEEDED and error_type is None:
             self._succeed(now)
         else:
             if AttemptFailed in self._takers:
                 self._tell_failed(outcome, error_type, now)
-            self._end(reason, outcome, error_type, elapsed)
+            self._end(stop, outcome, error_type, elapsed)
         return None
 
     def accept(self) -> None:
@@ -209,11 +212,11 @@ class Session:
         if self._own is None:
             self.settle(Returned(None))
         else:
-            self._succeed(self.clock.now())
+            self._succeed(self._now())
 
     def resume(self) -> bool:
         """After a wait: whether the next attempt is made. If not, the last outcome stands."""
-        now = self.clock.now()
+        now = self._now()
         stop = self._stop_after_wait(now)
         if stop is not None:
             outcome = self._outcome
@@ -232,7 +235,7 @@ class Session:
         """The call leaves by a cancel or an interrupt; nothing to do where it has ended already."""
         if self._ended:
             return
-        elapsed = self.clock.now() - self._started
+        elapsed = self._now() - self._started
         self._close(False)
         if CallCancelled in self._takers:
             outcome = self._outcome
@@ -242,7 +245,7 @@ class Session:
                     _CANCELLED,
                     error_type_of(outcome),
                     outcome,
-                    tuple(self._history),
+                    self._past(),
                 )
             )
         self._forget()
@@ -251,7 +254,7 @@ class Session:
         """The clock failed in a wait: the last outcome stands."""
         self._report("clock", problem)
         outcome = self._outcome
-        elapsed = self.clock.now() - self._started
+        elapsed = self._now() - self._started
         reason = StopReason.STRATEGY_FAILED
         self._end(reason, outcome, error_type_of(outcome), elapsed, in_wait=True)
 
@@ -277,7 +280,7 @@ class Session:
             ends = deadline
         if ends is None:
             return None
-        return max(ends - self.clock.now(), LEAST_REMAINING)
+        return max(ends - self._now(), LEAST_REMAINING)
 
     def timeout(self) -> float | None:
         """Seconds after which the attempt that begins now is cut, or `None`."""
@@ -323,8 +326,6 @@ class Session:
             attempt = Attempt(self.call, self.number, outcome, elapsed, self.clock.wall())
             decision = executor.decide(attempt)
             if self._own is not None:
-                if self._own.problems is not None:
-                    self._report_all()
                 return decision
             return self._limit(proper_decision(decision, "executor"), elapsed)
         except Exception as problem:  # noqa: BLE001 - a foreign executor may raise anything; the user's outcome stands
@@ -378,8 +379,8 @@ class Session:
         self._close(False)
         kind = CallFailed if reason in NO_LIMIT else CallGaveUp
         if kind in self._takers:
-            history = tuple(self._history)
-            self._tell(kind(*self._common(elapsed), reason, error_type, outcome, history))
+            told = self._common(elapsed)
+            self._tell(kind(*told, reason, error_type, outcome, self._past()))
         if outcome.__class__ is Raised:
             limited = reason not in NO_LIMIT
             if self._problems or ((self.number > 1 or limited) and reason not in _NO_NOTE):
@@ -391,7 +392,7 @@ class Session:
                 reason,
                 value=outcome.value,  # type: ignore[union-attr]  # it returned
                 elapsed=elapsed,
-                history=tuple(self._history),
+                history=self._past(),
             )
         self._forget()
 
@@ -426,6 +427,22 @@ class Session:
     def _common(self, elapsed: float) -> tuple[str | None, str, int, int, float]:
         return self.settings.name, self.call.name, self.number, self._depth, elapsed
 
+    def _tell_retry(
+        self,
+        outcome: Outcome,
+        error_type: str | None,
+        now: float,
+        wait: float,
+        reason: RetryReason,
+    ) -> None:
+        takers = self._takers
+        if AttemptFailed in takers:
+            self._tell_failed(outcome, error_type, now)
+        if RetryScheduled in takers:
+            source = "backoff" if self._own is None else self._own.source
+            told = self._common(now - self._started)
+            self._tell(RetryScheduled(*told, wait, source, reason, error_type, outcome))
+
     def _tell_failed(self, outcome: Outcome, error_type: str | None, now: float) -> None:
         self._tell(
             AttemptFailed(
@@ -448,9 +465,12 @@ class Session:
             counts = self._counts
             if counts is None:
                 counts = self._counts = {}
-            gone = history.popleft().error_type
+            gone = history.pop(0)[1]
             counts[gone] = counts.get(gone, 0) + 1
-        history.append(PastAttempt(self.number, error_type, reason, delay))
+        history.append((self.number, error_type, reason, delay))
+
+    def _past(self) -> tuple[PastAttempt, ...]:
+        return tuple([PastAttempt(*each) for each in self._history])
 
     def _report_all(self) -> None:
         own = self._own
@@ -492,8 +512,8 @@ class Session:
 
     def _tally(self) -> str:
         counts = dict(self._counts or {})
-        for past in self._history:
-            counts[past.error_type] = counts.get(past.error_type, 0) + 1
+        for _, error_type, _, _ in self._history:
+            counts[error_type] = counts.get(error_type, 0) + 1
         most = sorted(counts.items(), key=lambda item: -item[1])
         named = [f"{name or 'unsatisfactory result'} ×{count}" for name, count in most[:MOST_TYPES]]
         if len(most) > MOST_TYPES:

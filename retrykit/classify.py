@@ -55,6 +55,11 @@ class Stackable:
 
     sees_results: ClassVar[bool] = True
 
+    @property
+    def by_type(self) -> bool:
+        """Whether an error's type alone settles the answer, so that it may be remembered."""
+        return False
+
     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
         raise NotImplementedError
 
@@ -89,6 +94,16 @@ class FirstOf(Stackable):
             one = as_classifier("classify", each)
             flat.extend(one.classifiers if isinstance(one, FirstOf) else (one,))
         object.__setattr__(self, "classifiers", tuple(flat))
+
+    @property
+    def by_type(self) -> bool:
+        """Whether it is so for each of them."""
+        return all(getattr(each, "by_type", False) for each in self.classifiers)
+
+    @property
+    def sees_results(self) -> bool:  # type: ignore[override]  # here it depends on the parts
+        """Whether one of them may have an opinion on a result."""
+        return any(getattr(each, "sees_results", True) for each in self.classifiers)
 
     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
         """The first opinion, or `None`."""
@@ -150,7 +165,7 @@ class OnException(Stackable):
 
     @property
     def by_type(self) -> bool:
-        """Whether the error's type alone settles the answer."""
+        """Whether there is neither `when` nor `after` nor a look along the causes."""
         return self.when is None and self.after is None and not self.causes
 
     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
@@ -226,6 +241,11 @@ class Never(Stackable):
 
     def __init__(self, *types: type[BaseException]) -> None:
         object.__setattr__(self, "types", exception_types("Never", types))
+
+    @property
+    def by_type(self) -> bool:
+        """Always."""
+        return True
 
     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
         """`DoNotRetry` for these types, else `None`."""

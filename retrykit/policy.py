@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from retrykit.budget import Budget
     from retrykit.classify import Classifier
     from retrykit.clock import Clock
-    from retrykit.decision import RetryReason
+    from retrykit.decision import RetryAfter, RetryReason
     from retrykit.events import Listener
     from retrykit.outcome import Call
     from retrykit.server_delay import ServerDelayStrategy
@@ -127,6 +127,9 @@ class RetryPolicy(StandardPolicy):
     rng: Callable[[], Random] = system_rng
     name: str | None = None
     settings: CallSettings = field(init=False, repr=False, compare=False)
+    verdicts: dict[type[BaseException], RetryAfter] | None = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name, check in FIELDS.items():
@@ -136,6 +139,8 @@ class RetryPolicy(StandardPolicy):
             object.__setattr__(self, name, check(name, value))
         settings = CallSettings(**{name: getattr(self, name) for name in CHECKS})
         object.__setattr__(self, "settings", settings)
+        by_type = getattr(self.classify, "by_type", False) is True
+        object.__setattr__(self, "verdicts", {} if by_type else None)
 
     def __repr__(self) -> str:
         told = [
