@@ -183,11 +183,8 @@ class BackoffBase(ABC):
 
     def _within(self, limits: Bounds) -> BackoffBase:
         """The same inside `limits` and its own."""
-        own = self.limits
-        within = Bounds(max(own.low, limits.low), min(own.high, limits.high))
-        if within.low > within.high:
-            raise ValueError(_crossed(own, limits))
-        return self if within == own else _Limited(self, within)
+        within = _both(self.limits, limits)
+        return self if within == self.limits else _Limited(self, within)
 
     def _delays_within(self, rng: Random, limits: Bounds) -> Iterator[float]:
         """The draws, each moved as its interval moves to get inside `limits`."""
@@ -528,9 +525,7 @@ class Decorrelated(Value, BackoffBase):
             yield Bounds(self.base, high)
 
     def _within(self, limits: Bounds) -> BackoffBase:
-        base, cap = max(self.base, limits.low), min(self.cap, limits.high)
-        if base > cap:
-            raise ValueError(_crossed(self.limits, limits))
+        base, cap = _both(self.limits, limits)
         return Decorrelated(base, cap=cap)
 
     def _draws(self) -> bool:
@@ -577,13 +572,9 @@ class ByReason(Value, BackoffBase):
         """The backoff for `reason`: its own, or the default."""
         return self.branches.get(reason, self.default)
 
-    def _all(self) -> list[BackoffBase]:
-        return [_combinable(backoff) for backoff in (self.default, *self.branches.values())]
-
     @property
     def limits(self) -> Bounds:
-        limits = [backoff.limits for backoff in self._all()]
-        return Bounds(min(low for low, _ in limits), max(high for _, high in limits))
+        return _span(self.default, *self.branches.values())
 
     def delays(self, rng: Random) -> Iterator[float]:
         return self.default.delays(rng)
@@ -607,7 +598,8 @@ class ByReason(Value, BackoffBase):
         )
 
     def _draws(self) -> bool:
-        return any(backoff._draws() for backoff in self._all())
+        backoffs = (self.default, *self.branches.values())
+        return any(_combinable(backoff)._draws() for backoff in backoffs)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -631,10 +623,7 @@ class _Limited(Value, BackoffBase):
         return self.backoff._bounds_within(self.within)
 
     def _within(self, limits: Bounds) -> BackoffBase:
-        floor, cap = self.within
-        if limits.low > cap or limits.high < floor:
-            raise ValueError(_crossed(self.within, limits))
-        return self.backoff._within(Bounds(max(floor, limits.low), min(cap, limits.high)))
+        return self.backoff._within(_both(self.within, limits))
 
     def _draws(self) -> bool:
         return self.backoff._draws()
@@ -674,8 +663,11 @@ class _Jittered(Value, BackoffBase):
             yield _drawn(self.jitter, delay, limits, rng)
 
     def _bounds_within(self, limits: Bounds) -> Iterator[Bounds]:
-        for delay, _ in self.backoff.bounds():
-            yield _inside(self.jitter.bounds(delay), limits)
+        # One of a user's own may draw after all, later than its first few bounds tell.
+        for shortest, longest in self.backoff.bounds():
+            low, _ = _inside(self.jitter.bounds(shortest), limits)
+            _, high = _inside(self.jitter.bounds(longest), limits)
+            yield Bounds(low, high)
 
     def _draws(self) -> bool:
         return not isinstance(self.jitter, NoJitter)
@@ -732,8 +724,7 @@ class _Then(Value, BackoffBase):
 
     @property
     def limits(self) -> Bounds:
-        first, second = self.first.limits, self.second.limits
-        return Bounds(min(first.low, second.low), max(first.high, second.high))
+        return _span(self.first, self.second)
 
     def delays(self, rng: Random) -> Iterator[float]:
         return chain(self.first.delays(rng), self.second.delays(rng))
@@ -766,8 +757,8 @@ class _Sum(Value, BackoffBase):
 
     @property
     def limits(self) -> Bounds:
-        first, second = self.first.limits, self.second.limits
-        return Bounds(min(first.low + second.low, LONGEST), first.high + second.high)
+        (low, high), (more_low, more_high) = self.first.limits, self.second.limits
+        return Bounds(min(low + more_low, LONGEST), high + more_high)
 
     def delays(self, rng: Random) -> Iterator[float]:
         return self._delays_within(rng, self.limits)
@@ -784,8 +775,9 @@ class _Sum(Value, BackoffBase):
         return (_inside(bounds, limits) for bounds in self._sums())
 
     def _sums(self) -> Iterator[Bounds]:
-        for first, second in zip(self.first.bounds(), self.second.bounds(), strict=False):
-            yield Bounds(first[0] + second[0], first[1] + second[1])
+        pairs = zip(self.first.bounds(), self.second.bounds(), strict=False)
+        for (low, high), (more_low, more_high) in pairs:
+            yield Bounds(low + more_low, high + more_high)
 
     def _draws(self) -> bool:
         return self.first._draws() or self.second._draws()
@@ -822,7 +814,7 @@ def as_backoff(field: str, value: object) -> Backoff:
     function(f"{field}.bounds", value.bounds)
     limits = value.limits
     if not isinstance(limits, tuple) or len(limits) != 2 or not all(map(is_number, limits)):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller is type-checked
-        raise TypeError(f"{field}.limits must be Bounds, got {shown(limits)}")
+        raise TypeError(f"{field}.limits must be a pair of numbers, got {shown(limits)}")
     if not 0 <= limits[0] <= limits[1]:
         raise ValueError(f"{field}.limits must run from a floor to a cap, got {shown(limits)}")
     return value
@@ -872,10 +864,20 @@ def _cap(cap: object, base: float) -> float:
     return high
 
 
-def _crossed(own: Bounds, asked: Bounds) -> str:
-    if asked.high < own.low:
-        return f"cap must be at least the floor, {own.low:g}, got {asked.high:g}"
-    return f"floor must be at most the cap, {own.high:g}, got {asked.low:g}"
+def _span(*backoffs: Backoff) -> Bounds:
+    """The limits that hold for all of them."""
+    floors, caps = zip(*[backoff.limits for backoff in backoffs], strict=True)
+    return Bounds(min(floors), max(caps))
+
+
+def _both(own: Bounds, asked: Bounds) -> Bounds:
+    """The tighter of each end."""
+    floor, cap = own
+    if asked.high < floor:
+        raise ValueError(f"cap must be at least the floor, {floor:g}, got {asked.high:g}")
+    if asked.low > cap:
+        raise ValueError(f"floor must be at most the cap, {cap:g}, got {asked.low:g}")
+    return Bounds(max(floor, asked.low), min(cap, asked.high))
 
 
 def _check_jitter(jitter: object) -> None:
@@ -884,9 +886,11 @@ def _check_jitter(jitter: object) -> None:
 
 
 def _inside(bounds: Bounds, limits: Bounds) -> Bounds:
-    """The interval moved inside `limits`, squeezed to their width where it is wider."""
+    """The interval moved inside `limits`, below `LONGEST`; squeezed where it is wider."""
     low, high = bounds
     floor, cap = limits[0], min(limits[1], LONGEST)
+    # In bounds of a user's own, rounding may have put the ends a hair the wrong way round.
+    high = max(low, high)
     width = high - low
     if high > cap:
         low, high = cap - width, cap
@@ -906,5 +910,9 @@ def _moved(delay: float, bounds: Bounds, inside: Bounds) -> float:
 
 
 def _drawn(jitter: Jitter, delay: float, limits: Bounds, rng: Random) -> float:
-    bounds = jitter.bounds(delay)
-    return _moved(jitter(delay, rng), bounds, _inside(bounds, limits))
+    low, high = bounds = jitter.bounds(delay)
+    drawn = jitter(delay, rng)
+    # The common case, in which nothing has to move.
+    if limits[0] <= low <= drawn <= high <= limits[1] and high <= LONGEST:
+        return drawn
+    return _moved(drawn, bounds, _inside(bounds, limits))

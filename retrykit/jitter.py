@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
 
-LARGEST: Final = sys.float_info.max
+_LARGEST: Final = sys.float_info.max
 
 
 class Bounds(NamedTuple):
@@ -136,7 +136,7 @@ class ProportionalJitter(_Uniform):
 
     def bounds(self, delay: float) -> Bounds:
         """The delay less its share, and the delay with it."""
-        return Bounds(delay * (1 - self.ratio), min(delay * (1 + self.ratio), LARGEST))
+        return Bounds(delay * (1 - self.ratio), min(delay * (1 + self.ratio), _LARGEST))
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -161,4 +161,4 @@ class AdditiveJitter(_Uniform):
 
     def bounds(self, delay: float) -> Bounds:
         """The delay, and the delay with the whole amount."""
-        return Bounds(delay, min(delay + self.amount, LARGEST))
+        return Bounds(delay, min(delay + self.amount, _LARGEST))
