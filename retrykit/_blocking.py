@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
 from retrykit._session import finish, open_session, trim
-from retrykit.clock import SystemClock
+from retrykit.clock import LONGEST_SLEEP, SystemClock
 from retrykit.outcome import Raised, Returned
 
 if TYPE_CHECKING:
@@ -80,14 +81,16 @@ def drive(
 
 def pause(session: Session, wait: float) -> bool:
     """Wait, and tell whether the next attempt is made."""
-    clock = session.clock
-    stop_when = session.settings.stop_when
     try:
-        if stop_when is None or clock.__class__ is not SystemClock:
-            clock.sleep(wait)
+        if session.waits_plainly and wait <= LONGEST_SLEEP:
+            time.sleep(wait)
         else:
-            wait_for = getattr(stop_when, "wait", clock.sleep)
-            wait_for(wait)
+            clock = session.clock
+            cut_by = getattr(session.settings.stop_when, "wait", None)
+            if cut_by is None or clock.__class__ is not SystemClock:
+                clock.sleep(wait)
+            else:
+                cut_by(wait)
     except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands
         session.could_not_wait(problem)
         return False

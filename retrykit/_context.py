@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from retrykit._fields import PolicyFields
     from retrykit._session import Session
     from retrykit.outcome import Outcome
+    from retrykit.settings import CallSettings
 
 MOST_APPLIED: Final = 100
 """How many policies a scope remembers: programs that make one for each call do not fill it."""
@@ -44,7 +45,7 @@ class LiveAttempt:
     __slots__ = ("__weakref__", "_number", "_outer", "_raw", "_session")
 
     _outer: Entry
-    _raw: tuple[Callable[..., Any], bool, tuple[Any, ...], Mapping[str, Any]] | Call | None
+    _raw: tuple[Callable[..., Any], object, tuple[Any, ...], Mapping[str, Any]] | Call | None
     """What a `Call` is made of on demand, or the call; `None` once the cell is closed."""
     _session: Session | None
     """What knows the rest; `None` while a first attempt runs that nobody watches."""
@@ -91,19 +92,28 @@ class LiveAttempt:
         return f"<LiveAttempt {self.number} {where}>"
 
 
+FIRST: Final = object()
+"""Stands for the instance that is the first argument."""
+
+
 def call_of(
-    function: Callable[..., Any], bound: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], owner: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Call:
-    """The `Call` of a function; with `bound`, its first argument is the instance."""
-    if bound:
+    """The `Call` of a function: of its `owner`'s, or with `FIRST` of its first argument's."""
+    if owner is FIRST:
         return Call(function, args[0], args[1:], kwargs)
-    return Call(function, getattr(function, "__self__", None), args, kwargs)
+    return Call(function, owner, args, kwargs)
 
 
 class Scope:
-    """Settings laid over the policies of the code inside."""
+    """Settings laid over the policies of the code inside.
 
-    __slots__ = ("_applied", "attempts_at_most", "disabled", "fields", "outer")
+    `fields` are laid over by name, and an inner scope's win. What follows is the outer one's say,
+    whatever fields are laid inside: `attempts_at_most` lowers a policy's own number and never
+    raises it, and `adjust` has the last word on what the driver reads.
+    """
+
+    __slots__ = ("_applied", "adjust", "attempts_at_most", "disabled", "fields", "outer")
 
     def __init__(
         self,
@@ -111,31 +121,43 @@ class Scope:
         *,
         fields: Mapping[str, Any] | None = None,
         attempts_at_most: int | None = None,
+        adjust: Callable[[CallSettings], CallSettings] | None = None,
         disabled: bool = False,
     ) -> None:
         self.outer = outer
         self.fields = dict(fields or {})
         self.attempts_at_most = attempts_at_most
+        self.adjust = adjust
         self.disabled = disabled
         self._applied: dict[int, tuple[Any, Any]] = {}
 
     def applied_to(self, policy: Any) -> Any:
-        """The policy with this scope's fields; remembered, since it is asked at every call."""
-        known = self._applied.get(id(policy))
-        if known is not None:
-            return known[1]
+        """The policy with this scope's fields."""
+        lays = self.fields or self.attempts_at_most is not None
+        return self._remembered(policy, self._lay) if lays else policy
+
+    def adjusted(self, settings: CallSettings) -> CallSettings:
+        """What the driver reads, as this scope will have it."""
+        adjust = self.adjust
+        return settings if adjust is None else self._remembered(settings, adjust)
+
+    def _lay(self, policy: Any) -> Any:
         fields = self.fields
         most = self.attempts_at_most
         if most is not None:
             fields = {**fields, "attempts": min(fields.get("attempts", policy.attempts), most)}
-        laid = policy.replace(**fields) if fields else policy
+        return policy.replace(**fields)
+
+    def _remembered(self, thing: Any, change: Callable[[Any], Any]) -> Any:
+        """The thing as changed; remembered, since it is asked at every call."""
+        known = self._applied.get(id(thing))
+        if known is not None:
+            return known[1]
+        changed = change(thing)
         if len(self._applied) >= MOST_APPLIED:
             self._applied.clear()
-        self._applied[id(policy)] = (
-            policy,
-            laid,
-        )  # the policy is kept, so that its id stays its own
-        return laid
+        self._applied[id(thing)] = (thing, changed)  # it is kept, so that its id stays its own
+        return changed
 
 
 Entry: TypeAlias = LiveAttempt | Scope | None
@@ -222,8 +244,16 @@ def current_attempt() -> LiveAttempt:
 
 
 @contextmanager
-def laid(**settings: Any) -> Iterator[None]:
-    """A scope around the code inside, for this task or thread."""
+def laid(*, in_all_threads: bool = False, **settings: Any) -> Iterator[None]:
+    """A scope around the code inside, for this task or thread; or for the whole process meanwhile."""
+    if in_all_threads:
+        scope = Scope(**settings)
+        everywhere.append(scope)
+        try:
+            yield
+        finally:
+            everywhere.remove(scope)
+        return
     token = entry.set(Scope(entry.get(), **settings))
     try:
         yield

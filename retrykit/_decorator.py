@@ -19,11 +19,11 @@ from wrapt import BoundFunctionWrapper, FunctionWrapper
 from retrykit import _registry
 from retrykit._async import continue_async, drive_async
 from retrykit._blocking import drive
-from retrykit._context import LiveAttempt, call_of, close, everywhere
+from retrykit._context import FIRST, LiveAttempt, call_of, close, everywhere
 from retrykit._context import entry as innermost_entry
-from retrykit._forms import ASYNC, PLAIN, form_of, start
-from retrykit._session import open_session
 from retrykit._fields import known
+from retrykit._forms import ASYNC, PLAIN, form_of, start
+from retrykit._session import open_plainly
 from retrykit._validate import is_async, shown
 from retrykit.clock import SystemClock
 from retrykit.events import AttemptStarted, CallCancelled, CallSucceeded, LogRetries, kinds_of
@@ -209,35 +209,38 @@ def _closures(
     else:
         return _generator(form, function, policy), None
     binds = function.__class__ is FunctionType
-    return make(function, policy, False), make(function, policy, True) if binds else None
+    owner = getattr(function, "__self__", None)
+    return make(function, policy, owner), make(function, policy, FIRST) if binds else None
 
 
-def _plain(function: Any, policy: Any, bound: bool) -> Callable[..., Any]:
+def _plain(function: Any, policy: Any, owner: object) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
-        call = call_of(function, bound, args, kwargs)
+        call = call_of(function, owner, args, kwargs)
         return start(PLAIN, _resolved(policy, call), call, function, args, kwargs)
 
     return called
 
 
-def _async(function: Any, policy: Any, bound: bool) -> Callable[..., Any]:
+def _async(function: Any, policy: Any, owner: object) -> Callable[..., Any]:
     async def called(*args: Any, **kwargs: Any) -> Any:
-        call = call_of(function, bound, args, kwargs)
+        call = call_of(function, owner, args, kwargs)
         return await start(ASYNC, _resolved(policy, call), call, function, args, kwargs)
 
     return called
 
 
 def _generator(form: str, function: Any, policy: Any) -> Callable[..., Any]:
+    owner = getattr(function, "__self__", None)
+
     def called(*args: Any, **kwargs: Any) -> Any:
-        call = call_of(function, False, args, kwargs)
+        call = call_of(function, owner, args, kwargs)
         return start(form, _resolved(policy, call), call, function, args, kwargs)
 
     return called
 
 
-# The fast paths: every line of them is paid for by every call that succeeds. `bound` says that the
-# first argument is the instance.
+# The fast paths: every line of them is paid for by every call that succeeds. `owner` is the
+# object whose method it is, `FIRST` where that is the first argument.
 
 _get: Final = innermost_entry.get
 _set: Final = innermost_entry.set
@@ -245,15 +248,15 @@ _reset: Final = innermost_entry.reset
 _new: Final = LiveAttempt.__new__
 
 
-def _fast_plain(function: Any, policy: RetryPolicy, bound: bool) -> Callable[..., Any]:
-    watched = _plain(function, policy, bound)
+def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[..., Any]:
+    watched = _plain(function, policy, owner)
 
     def called(*args: Any, **kwargs: Any) -> Any:
         if _get() is not None or everywhere:
             return watched(*args, **kwargs)
         cell = _new(LiveAttempt)
         cell._outer = cell._session = outcome = None
-        cell._raw = (function, bound, args, kwargs)
+        cell._raw = (function, owner, args, kwargs)
         token = _set(cell)
         started = time.monotonic()
         try:
@@ -263,7 +266,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, bound: bool) -> Callable[...
                     return value
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
-            session = open_session(cell, policy, started)
+            session = open_plainly(cell, policy, started)
             if outcome is not None:
                 return drive(session, function, args, kwargs, outcome)
             cell = None  # from here on the coroutine's
@@ -277,15 +280,15 @@ def _fast_plain(function: Any, policy: RetryPolicy, bound: bool) -> Callable[...
     return called
 
 
-def _fast_async(function: Any, policy: RetryPolicy, bound: bool) -> Callable[..., Any]:
-    watched = _async(function, policy, bound)
+def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[..., Any]:
+    watched = _async(function, policy, owner)
 
     async def called(*args: Any, **kwargs: Any) -> Any:
         if _get() is not None or everywhere:
             return await watched(*args, **kwargs)
         cell = _new(LiveAttempt)
         cell._outer = cell._session = outcome = None
-        cell._raw = (function, bound, args, kwargs)
+        cell._raw = (function, owner, args, kwargs)
         token = _set(cell)
         started = time.monotonic()
         try:
@@ -293,7 +296,7 @@ def _fast_async(function: Any, policy: RetryPolicy, bound: bool) -> Callable[...
                 return await function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
-            session = open_session(cell, policy, started)
+            session = open_plainly(cell, policy, started)
             return await drive_async(session, function, args, kwargs, outcome)
         finally:
             outcome = session = None  # as in the blocking twin
@@ -314,7 +317,7 @@ def _is_quiet(policy: Any) -> bool:
         and policy.deadline is None
         and policy.attempt_timeout is None
         and policy.budget is None
-        and not getattr(policy.classify, "sees_results", True)
+        and not policy.judges_results
         and all(map(_is_late, policy.listeners))
     )
 

@@ -75,6 +75,14 @@ class Recipe(Protocol):
     @property
     def rng(self) -> Callable[[], Random]: ...
     @property
+    def judges_results(self) -> bool:
+        """Whether its classifier may have an opinion on a value."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but attempts, backoff, server delay and deadline limits its calls."""
+
+    @property
     def verdicts(self) -> dict[type[BaseException], RetryAfter] | None:
         """The classifier's answers by error type, where the type alone settles them."""
 
@@ -111,16 +119,18 @@ class PolicyExecutor:
         "_counts",
         "_first",
         "_one_shot",
-        "_paid",
         "_recipe",
         "_rng",
         "_sequence",
         "_settled",
         "_spent",
         "deadline",
+        "judges_results",
+        "paid",
         "problems",
         "source",
         "switch",
+        "verdicts",
         "wanted",
     )
 
@@ -130,6 +140,12 @@ class PolicyExecutor:
     """What ends every call that would be retried: retries are disabled here, or nested calls are."""
     source: str
     """Where the last wait came from: `"backoff"` or `"server"`."""
+    judges_results: bool
+    """Whether the classifier may have an opinion on a value."""
+    verdicts: dict[type[BaseException], RetryAfter] | None
+    """What the classifier said of error types, where the type alone settles it."""
+    paid: float | None
+    """The price of the retry that was decided on and has not started; `None` where there is none."""
     wanted: bool
     """Whether the classifier took the last outcome for worth another attempt."""
     problems: list[tuple[str, Exception]] | None
@@ -142,7 +158,7 @@ class PolicyExecutor:
         self._counts: dict[RetryReason, int] | None = None
         self._first: float | None = None
         self._one_shot: tuple[Any, ...] | None = None
-        self._paid: float | None = None
+        self.paid = None
         self._rng: Random | None = None
         self._sequence: Iterator[float] | None = None
         self._settled = False
@@ -151,6 +167,8 @@ class PolicyExecutor:
         self.problems = None
         self.source = "backoff"
         self.switch = switch
+        self.judges_results = recipe.judges_results
+        self.verdicts = recipe.verdicts
         self.wanted = False
 
     def decide(self, attempt: Attempt, /) -> RetryDecision:
@@ -167,30 +185,27 @@ class PolicyExecutor:
         answer = self.weigh(wish, attempt.number, attempt.elapsed)
         return answer if isinstance(answer, DoNotRetry) else RetryAfter(answer, wish.reason)
 
-    def known(self, error: Exception) -> RetryAfter | None:
-        """What the classifier says of errors of this type, where the type alone settles it."""
-        verdicts = self._recipe.verdicts
-        return None if verdicts is None else verdicts.get(error.__class__)
-
     def weigh(self, wish: RetryAfter, number: int, elapsed: float) -> float | DoNotRetry:
         """What the steps after the classifier make of its wish: the wait, or why there is none."""
         self.wanted = True
-        if self._paid is not None:
+        if self.paid is not None:
             self.begun()
         recipe = self._recipe
+        if self._one_shot is None:
+            self._one_shot = one_shots(self._call)
         step = "stop_when"
         try:
-            if recipe.stop_when is not None and asks_to_stop(recipe.stop_when):
-                return _STOPPED
-            if self.switch is not None:
-                return self.switch
-            if self._one_shot is None:
-                self._one_shot = one_shots(self._call)
-            if self._one_shot and any(map(begun_using, self._one_shot)):
-                return _NOT_REPLAYABLE
+            plain = recipe.plain
+            if not plain or self.switch is not None or self._one_shot:
+                if recipe.stop_when is not None and asks_to_stop(recipe.stop_when):
+                    return _STOPPED
+                if self.switch is not None:
+                    return self.switch
+                if any(map(begun_using, self._one_shot)):
+                    return _NOT_REPLAYABLE
             if number >= recipe.attempts:
                 return _ATTEMPTS_EXHAUSTED
-            if recipe.limits and self._over_limit(wish.reason):
+            if not plain and self._over_limit(wish.reason):
                 return _REASON_EXHAUSTED
             step = "backoff"
             sequence = self._sequence
@@ -205,32 +220,34 @@ class PolicyExecutor:
             first = self._first
             if first is None:
                 first = self._first = drawn
-            step = "server_delay"
-            self.source = "backoff"
             if wish.delay != 0.0:
+                step = "server_delay"
                 heeded = self._heed(wish.delay, drawn, first)
                 if heeded is None:
                     return _SERVER_DELAY_TOO_LONG
                 wait = heeded
+            elif self.source != "backoff":
+                self.source = "backoff"
             if self.deadline is not None and elapsed + wait >= self.deadline:
                 wait = self._without_spread(wish.delay, drawn, first, wait)
                 if elapsed + wait >= self.deadline:
                     return _DEADLINE_EXCEEDED
+            if plain:
+                return wait
             step = "budget"
             if recipe.budget is not None and not self._pay(recipe.budget, wish.reason):
                 return _BUDGET_EXHAUSTED
         except Exception as problem:  # noqa: BLE001 - a strategy may raise anything; the outcome stands
             self._report(step, problem)
             return _STRATEGY_FAILED
-        if recipe.limits:
-            self._count(wish.reason)
+        self._count(wish.reason)
         return wait
 
     def begun(self) -> None:
         """The retry that was decided on last has started: what was paid for it is spent."""
-        if self._paid is not None:
-            self._spent = self._paid
-            self._paid = None
+        if self.paid is not None:
+            self._spent = self.paid
+            self.paid = None
 
     def ended(self, succeeded: bool) -> None:
         """Settle with the budget, once."""
@@ -242,7 +259,7 @@ class PolicyExecutor:
             return
         if succeeded:
             self.begun()  # it can only have succeeded in an attempt that was made
-        unused = 0.0 if self._paid is None else self._paid
+        unused = 0.0 if self.paid is None else self.paid
         try:
             budget.settle(self._call, succeeded=succeeded, spent=self._spent, unused=unused)
         except Exception as problem:  # noqa: BLE001 - a budget may raise anything; the user's outcome stands
@@ -259,8 +276,12 @@ class PolicyExecutor:
         if isinstance(error, BaseExceptionGroup):
             return self._classify_group(attempt, error)
         opinion = classify(attempt)
-        verdicts = self._recipe.verdicts
-        if verdicts is not None and opinion.__class__ is RetryAfter and len(verdicts) < MOST_VERDICTS:
+        verdicts = self.verdicts
+        if (
+            verdicts is not None
+            and opinion.__class__ is RetryAfter
+            and len(verdicts) < MOST_VERDICTS
+        ):
             verdicts[error.__class__] = opinion
         if opinion is None:
             own = isinstance(error, AttemptTimedOut) and error._owner is self._call
@@ -337,7 +358,7 @@ class PolicyExecutor:
         price = budget.withdraw(self._call, reason)
         if price is None:
             return False
-        self._paid = _wait("budget", price)
+        self.paid = _wait("budget", price)
         return True
 
     def _generator(self) -> Random:
@@ -355,7 +376,10 @@ class PolicyExecutor:
 def one_shots(call: Call) -> tuple[Any, ...]:
     """The arguments that can be gone through only once, as far as that can be told."""
     values = (*call.args, *call.kwargs.values()) if call.kwargs else call.args
-    return tuple([each for each in values if each.__class__ in _ONE_SHOT])
+    for each in values:
+        if each.__class__ in _ONE_SHOT:
+            return tuple([one for one in values if one.__class__ in _ONE_SHOT])
+    return ()
 
 
 def begun_using(one_shot: Any) -> bool:
@@ -371,7 +395,7 @@ def begun_using(one_shot: Any) -> bool:
     if hasattr(one_shot, "ag_suspended"):
         return bool(one_shot.ag_suspended)
     # Python 3.11 does not tell, but a new one still stands at the instruction that made it.
-    from opcode import opmap  # noqa: PLC0415 - only for an async generator, on 3.11
+    from opcode import opmap
 
     return frame.f_code.co_code[frame.f_lasti] != opmap["RETURN_GENERATOR"]
 

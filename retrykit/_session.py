@@ -13,12 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from retrykit._context import LEAST_REMAINING, LiveAttempt, entry, everywhere, innermost, scopes
-from retrykit._validate import shown
 from retrykit._executor import PolicyExecutor, StrategyError, asks_to_stop, proper_decision
+from retrykit._validate import shown
 from retrykit.clock import SystemClock
 from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt, RetriesExhausted
 from retrykit.events import (
+    EVERY_KIND,
     AttemptFailed,
     AttemptStarted,
     CallCancelled,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from retrykit._executor import RetryExecutor
     from retrykit.clock import Clock
     from retrykit.decision import RetryDecision, RetryReason
+    from retrykit.events import Listener
     from retrykit.outcome import Call, Outcome
     from retrykit.settings import Takers
 
@@ -83,13 +85,13 @@ class Session:
         "_counts",
         "_deadline",
         "_depth",
+        "_disabled",
         "_ended",
         "_executor",
         "_exhausted",
-        "_disabled",
         "_history",
-        "_outcome",
         "_now",
+        "_outcome",
         "_own",
         "_problems",
         "_started",
@@ -101,12 +103,15 @@ class Session:
         "owner",
         "previous",
         "settings",
+        "waits_plainly",
     )
 
     number: int
     """The attempt that runs, or ran last."""
     previous: Outcome | None
     """What the attempt before the running one came to."""
+    waits_plainly: bool
+    """Whether a wait is the system's own and nothing can cut it."""
     owner: object
     """Whose deadline is the nearest: this session, or the session of a call around it."""
 
@@ -134,8 +139,9 @@ class Session:
         self._depth = 0
         self._ended = False
         self._executor = executor
-        # The system's clock is read without a call of ours around it.
+        # The system's clock is read and slept on without a call of ours around it.
         self._now = time.monotonic if clock.__class__ is SystemClock else clock.now
+        self.waits_plainly = clock.__class__ is SystemClock and settings.stop_when is None
         self._exhausted: RetriesExhausted | None = None
         self._disabled = disabled
         self._history: list[tuple[int, str | None, RetryReason | StopReason, float | None]] = []
@@ -143,7 +149,8 @@ class Session:
         own = self._own = executor if executor.__class__ is PolicyExecutor else None
         self._problems: list[str] | None = None
         self._started = started
-        self._takers: Takers = settings.takers()
+        takers = settings.takers()
+        self._takers: Takers = with_watchers(takers) if watchers else takers
         outer = innermost(cell._outer) if cell._outer is not None else None
         if outer is not None:
             self._inherit(outer, clock)
@@ -177,12 +184,16 @@ class Session:
         elapsed = now - self._started
         own = self._own
         answer: float | DoNotRetry
+        wish: RetryAfter | None = None
+        error_type: str | None = None
         if outcome.__class__ is Raised:
-            error: Exception = outcome.error  # type: ignore[union-attr]  # its class was asked
-            error_type = error.__class__.__name__
-            wish = None if own is None else own.known(error)
-        else:
-            error_type = wish = None
+            kind = outcome.error.__class__  # type: ignore[union-attr]  # its class was asked
+            error_type = kind.__name__
+            if own is not None and own.verdicts:
+                wish = own.verdicts.get(kind)
+        elif own is not None and not own.judges_results:
+            self._succeed(now)
+            return None
         if wish is not None:
             answer = own.weigh(wish, self.number, elapsed)  # type: ignore[union-attr]  # it knew the type
             reason: RetryReason | StopReason = wish.reason
@@ -217,17 +228,19 @@ class Session:
     def resume(self) -> bool:
         """After a wait: whether the next attempt is made. If not, the last outcome stands."""
         now = self._now()
-        stop = self._stop_after_wait(now)
-        if stop is not None:
-            outcome = self._outcome
-            self._end(stop, outcome, error_type_of(outcome), now - self._started, in_wait=True)
-            return False
+        if not self.waits_plainly or self._deadline is not None:
+            stop = self._stop_after_wait(now)
+            if stop is not None:
+                outcome = self._outcome
+                self._end(stop, outcome, error_type_of(outcome), now - self._started, in_wait=True)
+                return False
         self.previous = self._outcome
         self.number += 1
         self._attempt_at = now
-        if self._own is not None:
-            self._own.begun()
-        if AttemptStarted in self._takers:
+        own = self._own
+        if own is not None and own.paid is not None:
+            own.begun()
+        if self._takers and AttemptStarted in self._takers:
             self._tell(AttemptStarted(*self._common(now - self._started)))
         return True
 
@@ -360,7 +373,7 @@ class Session:
 
     def _succeed(self, now: float) -> None:
         self._close(True)
-        if CallSucceeded in self._takers:
+        if self._takers and CallSucceeded in self._takers:
             self._tell(CallSucceeded(*self._common(now - self._started), now - self._attempt_at))
         self._forget()
 
@@ -407,16 +420,19 @@ class Session:
     def _close(self, succeeded: bool) -> None:
         """Tell the executor, once."""
         self._ended = True
-        executor = self._executor
-        ended = getattr(executor, "ended", None)
+        own = self._own
+        if own is not None:
+            own.ended(succeeded)
+            if own.problems is not None:
+                self._report_all()
+            return
+        ended = getattr(self._executor, "ended", None)
         if ended is None:
             return
         try:
             ended(succeeded)
         except Exception as problem:  # noqa: BLE001 - a foreign executor may raise anything
             self._report("executor", problem)
-        if self._own is not None and self._own.problems is not None:
-            self._report_all()
 
     def _forget(self) -> None:
         """Let go of what would keep errors alive."""
@@ -521,6 +537,12 @@ class Session:
         return ", ".join(named)
 
 
+def open_plainly(cell: LiveAttempt, policy: Any, started: float) -> Session:
+    """The session of a call under the library's own policy, where nothing lies around it."""
+    executor = PolicyExecutor(policy, cell.call)  # type: ignore[arg-type]  # the cell is open
+    return Session(cell, policy.settings, executor, started)
+
+
 def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) -> Session:
     """The session of a call that is about to be made, or whose first attempt began at `started`.
 
@@ -530,7 +552,8 @@ def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) 
     outer = cell._outer
     settings = settings_of(factory)
     cap, off = None, False
-    if outer is not None or everywhere:
+    # A call that has begun goes on as it began, whatever another thread switches meanwhile.
+    if outer is not None or (everywhere and started is None):
         factory, settings, off, cap = laid_over(factory, settings, outer)
     problem: Exception | None = None
     executor: RetryExecutor | None = None
@@ -554,6 +577,18 @@ def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) 
     return session
 
 
+watchers: Final[list[Listener]] = []
+"""Listeners of the whole process, told of every session beside its policy's own: for tests.
+
+A call that succeeds at once and that nobody else watches has no session, and is not told of.
+"""
+
+
+def with_watchers(takers: Takers) -> Takers:
+    """Who is told of what, the watchers included."""
+    return {kind: (*takers.get(kind, ()), *watchers) for kind in EVERY_KIND}
+
+
 def settings_of(factory: object) -> CallSettings:
     """The factory's `settings`, where it has some; else the defaults."""
     settings = getattr(factory, "settings", None)
@@ -572,16 +607,24 @@ def laid_over(
     """
     cap: int | None = None
     off = False
-    for scope in scopes(inside):
+    found = scopes(inside)
+    for scope in found:
         off = off or scope.disabled
-        if scope.attempts_at_most is not None:
-            cap = scope.attempts_at_most if cap is None else min(cap, scope.attempts_at_most)
         if isinstance(factory, StandardPolicy):
             factory = scope.applied_to(factory)
             settings = settings_of(factory)
         elif scope.fields:
             fields = {name: each for name, each in scope.fields.items() if name in CHECKS}
             settings = replace(settings, **fields)
+    for scope in found:
+        most = scope.attempts_at_most
+        if most is not None and (cap is None or most < cap):
+            cap = most
+            if isinstance(factory, StandardPolicy):
+                factory = scope.applied_to(factory)  # again: a scope inside may have asked for more
+                settings = settings_of(factory)
+    for scope in found:
+        settings = scope.adjusted(settings)
     return factory, settings, off, cap
 
 

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from retrykit._validate import function, shown
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
-from retrykit.outcome import Attempt, Call, Raised, Returned
+from retrykit.outcome import Attempt, Returned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
 
-    from typing_extensions import Self
 
 __all__ = [
     "Classifier",
@@ -276,7 +275,7 @@ class Transient(Stackable):
         error = attempt.error
         if error is None:
             return None
-        from retrykit.facts.exceptions import judge  # noqa: PLC0415 - loaded on the first failure
+        from retrykit.facts.exceptions import judge
 
         return judge(error)
 

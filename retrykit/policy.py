@@ -13,7 +13,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from retrykit._block import AsyncAttempts, Attempts
-from retrykit._context import call_of
 from retrykit._fields import FIELDS, checked, known
 from retrykit._forms import ASYNC, ASYNC_GENERATOR, PLAIN, form_of, start
 from retrykit._frozen import FrozenMap
@@ -24,17 +23,16 @@ from retrykit.classify import FirstOf, OnException, exception_types, named, tran
 from retrykit.clock import SystemClock
 from retrykit.events import log_retries
 from retrykit.jitter import Bounds
-from retrykit.outcome import name_of
+from retrykit.outcome import Call, name_of
 from retrykit.server_delay import ServerDelay
 from retrykit.settings import CHECKS, CallSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-    from datetime import timedelta
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from random import Random
-    from typing import Literal
+    from typing import Literal, Self
 
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
     from retrykit._executor import RetryExecutor
     from retrykit._fields import PolicyFields
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from retrykit.clock import Clock
     from retrykit.decision import RetryAfter, RetryReason
     from retrykit.events import Listener
-    from retrykit.outcome import Call
     from retrykit.server_delay import ServerDelayStrategy
     from retrykit.settings import StopWhen, Unsatisfied
 
@@ -69,7 +66,7 @@ class PolicyFactory(Protocol):
 
 def system_rng() -> Random:
     """The `random` module's own generator, which is seeded anew after a fork."""
-    import random  # noqa: PLC0415 - slow to import, and a call that succeeds draws nothing
+    import random
 
     return random._inst  # type: ignore[attr-defined, no-any-return]  # typeshed hides the module's own instance
 
@@ -127,6 +124,8 @@ class RetryPolicy(StandardPolicy):
     rng: Callable[[], Random] = system_rng
     name: str | None = None
     settings: CallSettings = field(init=False, repr=False, compare=False)
+    judges_results: bool = field(init=False, repr=False, compare=False)
+    plain: bool = field(init=False, repr=False, compare=False)
     verdicts: dict[type[BaseException], RetryAfter] | None = field(
         init=False, repr=False, compare=False
     )
@@ -139,6 +138,10 @@ class RetryPolicy(StandardPolicy):
             object.__setattr__(self, name, check(name, value))
         settings = CallSettings(**{name: getattr(self, name) for name in CHECKS})
         object.__setattr__(self, "settings", settings)
+        plain = self.stop_when is None and self.budget is None and not self.limits
+        object.__setattr__(self, "plain", plain and not isinstance(self.backoff, ByReason))
+        judges_results = bool(getattr(self.classify, "sees_results", True))
+        object.__setattr__(self, "judges_results", judges_results)
         by_type = getattr(self.classify, "by_type", False) is True
         object.__setattr__(self, "verdicts", {} if by_type else None)
 
@@ -196,9 +199,7 @@ class RetryPolicy(StandardPolicy):
                 f"policy.call takes plain functions, and {name_of(function)} is async:"
                 " write `await policy.acall(...)`"
             )
-        result: T = start(
-            form, self, call_of(function, False, args, kwargs), function, args, kwargs
-        )
+        result: T = start(form, self, self._call(function, args, kwargs), function, args, kwargs)
         return result
 
     async def acall(
@@ -217,9 +218,14 @@ class RetryPolicy(StandardPolicy):
                 " write `policy.call(...)`"
             )
         result: T = await start(
-            ASYNC, self, call_of(function, False, args, kwargs), function, args, kwargs
+            ASYNC, self, self._call(function, args, kwargs), function, args, kwargs
         )
         return result
+
+    def _call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Call:
+        return Call(function, getattr(function, "__self__", None), args, kwargs)
 
     def __iter__(self) -> Attempts:
         """A loop over attempts, each `iter()` a call of its own: `for attempt in policy:`."""

@@ -42,7 +42,7 @@ class CallSettings:
     stop_when: StopWhen | None = None
     unsatisfied: Unsatisfied = "raise"
     name: str | None = None
-    _takers: dict[tuple[Kinds, ...], Takers] = field(
+    _takers: dict[Kinds | tuple[Kinds, ...], Takers] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
@@ -52,7 +52,14 @@ class CallSettings:
 
     def takers(self) -> Takers:
         """The listeners for each kind of event that anybody takes, as their `kinds` stand now."""
-        key = tuple(map(kinds_of, self.listeners))
+        listeners = self.listeners
+        if len(listeners) == 1:  # the default, spared a tuple
+            kinds = kinds_of(listeners[0])
+            takers = self._takers.get(kinds)
+            if takers is None:
+                takers = self._takers[kinds] = dict.fromkeys(kinds, listeners)
+            return takers
+        key = tuple(map(kinds_of, listeners))
         takers = self._takers.get(key)
         if takers is None:
             takers = {}
