@@ -61,8 +61,8 @@ class InnerList(NamedTuple):
 
 Member: TypeAlias = Item | InnerList
 
-_SP: Final = re.compile(r" *")
-_OWS: Final = re.compile(r"[ \t]*")
+_SP: Final = " "
+_OWS: Final = " \t"
 _KEY: Final = re.compile(r"[a-z*][a-z0-9_.*-]*")
 
 # One alternative for each bare type. A digit, "." or other character that is left over after a
@@ -230,10 +230,9 @@ class _Reader:
         self._at = found.end()
         return value
 
-    def _blank(self, blank: re.Pattern[str]) -> None:
-        found = blank.match(self._text, self._at)
-        if found is not None:
-            self._at = found.end()
+    def _blank(self, blank: str) -> None:
+        while self._at < len(self._text) and self._text[self._at] in blank:
+            self._at += 1
 
     def _fail(self, expected: str) -> NoReturn:
         raise ValueError(f"not a structured field: expected {expected} at position {self._at}")

@@ -79,13 +79,7 @@ def parse_retry_after(
     None
     """
     try:
-        fields = _fields(headers)
-        if not fields:
-            return None
-        clock = _clock(fields, _unix_seconds(now))
-        hints = _hints(fields, clock, status)
-        hint = next((hint for hint in hints if hint is not None), None)
-        return None if hint is None else min(max(hint, 0.0), LONGEST)
+        return _wait(_fields(headers), _unix_seconds(now), status)
     except Exception:  # noqa: BLE001 - foreign objects may raise anything, and a hint is never worth an error
         return None
 
@@ -94,6 +88,7 @@ def parse_retry_after(
 
 
 _OWS: Final = " \t"
+_FOLD: Final = re.compile(r"\r?\n[ \t]+")
 
 # ASCII only: `"\u212a".lower()` is "k", and a header's name is no such thing.
 _WANTED: Final = re.compile(
@@ -140,10 +135,11 @@ def _wanted(name: Any) -> str | None:  # whatever stands for a name
 
 def _text(value: object) -> str | None:
     """A field's value without the blanks around it; `None` for what is no value."""
-    if isinstance(value, str):
-        return str.strip(value, _OWS)
     if isinstance(value, (bytes, bytearray)):
-        return str(value, "latin-1").strip(_OWS)
+        value = str(value, "latin-1")
+    if isinstance(value, str):
+        # RFC 9112 §5.2; http.client leaves the folds in.
+        return _FOLD.sub(" ", value).strip(_OWS)
     if type(value) is int:
         return str(min(max(value, -1), int(_BEYOND)))
     if type(value) is float:
@@ -176,7 +172,14 @@ def _clock(fields: Mapping[str, str], now: float) -> float:
 # The sources, in their order of precedence
 
 
-def _hints(fields: Mapping[str, str], clock: float, status: object) -> Iterator[float | None]:
+def _wait(fields: Mapping[str, str], now: float, status: int | None) -> float | None:
+    """What the fields ask for: from here on text only, and nothing that can raise."""
+    hints = _hints(fields, _clock(fields, now), status)
+    hint = next((hint for hint in hints if hint is not None), None)
+    return None if hint is None else min(max(hint, 0.0), LONGEST)
+
+
+def _hints(fields: Mapping[str, str], clock: float, status: int | None) -> Iterator[float | None]:
     yield _milliseconds(fields, "retry-after-ms")
     yield _milliseconds(fields, "x-ms-retry-after-ms")
     yield _retry_after(fields, clock)
