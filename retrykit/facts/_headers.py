@@ -25,12 +25,13 @@ class Headers:
     <Headers: Via, VIA>
     """
 
-    __slots__ = ("_pairs",)
+    __slots__ = ("_by_name", "_pairs")
 
     def __init__(self, source: object = ()) -> None:
         self._pairs: tuple[tuple[str, str], ...] = (
             source._pairs if isinstance(source, Headers) else tuple(_read(source))
         )
+        self._by_name: dict[str, list[str]] | None = None
 
     def items(self) -> tuple[tuple[str, str], ...]:
         """Every name and value as they came, repeats included."""
@@ -42,9 +43,13 @@ class Headers:
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """The value of this field, or the default."""
-        wanted = name.lower()
-        values = [value for each, value in self._pairs if each.lower() == wanted]
-        return ", ".join(values) if values else default
+        if self._by_name is None:
+            by_name: dict[str, list[str]] = {}
+            for each, value in self._pairs:
+                by_name.setdefault(each.lower(), []).append(value)
+            self._by_name = by_name
+        values = self._by_name.get(name.lower())
+        return default if values is None else ", ".join(values)
 
     def __getitem__(self, name: str) -> str:
         value = self.get(name)

@@ -108,6 +108,7 @@ def _own_row(error: BaseException, depth: int) -> Row | Unlisted | None:
     state = _sqlstate(error)
     if state is not None:
         return _table().sqlstates.get(state, UNLISTED)
+    unlisted = False
     for entry in _entries(error):
         for row, holds in entry.conditional:
             if holds(error):
@@ -117,8 +118,7 @@ def _own_row(error: BaseException, depth: int) -> Row | Unlisted | None:
             for code in codes:
                 if code in entry.codes:
                     return entry.codes[code]
-            if codes and entry.plain is None and not entry.unwraps:
-                return UNLISTED
+            unlisted = unlisted or bool(codes)
         if entry.unwraps and depth:
             for held in (*wrapped(error), error.__cause__):
                 inner = None if held is None else _own_row(held, depth - 1)
@@ -126,7 +126,7 @@ def _own_row(error: BaseException, depth: int) -> Row | Unlisted | None:
                     return inner
         if entry.plain is not None:
             return _certified(entry.plain, error)
-    return None
+    return UNLISTED if unlisted else None
 
 
 def _certified(row: Row, error: BaseException) -> Row:
@@ -367,6 +367,11 @@ def _connecting(error: BaseException) -> bool:
     return get(error, "pgconn") is not None or _CONNECTING.match(_text(error)) is not None
 
 
+def _locked(error: BaseException) -> bool:
+    """Whether SQLite's text alone says so: an error made by hand, or by another driver."""
+    return not _sqlite(error) and _text(error).startswith("database is locked")
+
+
 _TUNNEL: Final = re.compile(r"Tunnel connection failed: ([0-9]{3})\b|^([0-9]{3}) ")
 _PASSING: Final = frozenset({"408", "425", "429"})
 
@@ -430,6 +435,7 @@ def _stream_unseen(error: BaseException) -> bool:
 
 _CHECKS: Final[dict[str, Callable[[BaseException], bool]]] = {
     "connecting": _connecting,
+    "locked": _locked,
     "pushback": lambda error: _grpc.pushback(error) is not None,
     "pushback_refused": _grpc.refuses,
     "retry_info": lambda error: _grpc.retry_info(error) is not None,

@@ -11,9 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from retrykit.facts._headers import Headers
-from retrykit.facts.methods import RetryableMethod, classify_method
+from retrykit.facts.methods import IDEMPOTENCY_KEY, classify_method
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from retrykit.facts.methods import RetryableMethod
     from retrykit.outcome import Call
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
@@ -38,10 +41,17 @@ class Seen(NamedTuple):
 
     status: int | None = None
     headers: Headers = Headers()
+    """The response's."""
     method: str | None = None
     url: str | None = None
-    safety: RetryableMethod | None = None
-    """The method's, with its request's headers; `None` where no method is seen."""
+    sent: Headers = Headers()
+    """The request's headers."""
+
+    def safety(self, key_names: Collection[str] = IDEMPOTENCY_KEY) -> RetryableMethod | None:
+        """How safe it is to repeat the request; `None` where no method is seen."""
+        if self.method is None:
+            return None
+        return classify_method(self.method, self.sent, key_names=key_names)
 
 
 NOTHING: Final = Seen()
@@ -92,7 +102,7 @@ def response_in(value: object) -> Seen | None:
     asked = request_in(request)
     if asked is None:
         method = next((m for m in map(_token, _methods_of(value)) if m is not None), None)
-        asked = Seen(method=method, url=bare_url(get(value, "url")), safety=_safety(method, ()))
+        asked = Seen(method=method, url=bare_url(get(value, "url")))
     return asked._replace(status=status, headers=Headers(get(value, "headers")))
 
 
@@ -104,18 +114,17 @@ def request_in(value: object) -> Seen | None:
     return Seen(
         method=method,
         url=bare_url(get(value, "url")),
-        safety=_safety(method, get(value, "headers")),
+        sent=Headers(get(value, "headers")),
     )
 
 
 def shown_by(error: BaseException) -> Seen:
     """What an error shows of the response that it carries, or of the request that failed."""
-    names = set(qualified_names(error))
     for carried in (get(error, "response"), get(error, "resp")):
         seen = _httplib2(carried) if _is_httplib2(carried) else response_in(carried)
         if seen is not None:
             return seen._replace(url=seen.url or bare_url(get(error, "uri")))
-    if "urllib.error.HTTPError" in names:
+    if get(error, "hdrs") is not None:  # urllib's error is the response itself
         seen = response_in(error)
         if seen is not None:
             return seen
@@ -141,7 +150,7 @@ def request_of(call: Call) -> Seen:
             return Seen(
                 method=method,
                 url=bare_url(argument.full_url),
-                safety=_safety(method, argument.header_items()),
+                sent=Headers(argument.header_items()),
             )
         if names:
             return request_in(argument) or NOTHING
@@ -209,7 +218,3 @@ def _token(value: object) -> str | None:
         value = value.decode("latin-1")
     # `str.__str__` makes a plain string of an enum's member too.
     return str.__str__(value) if isinstance(value, str) and _TOKEN.fullmatch(value) else None
-
-
-def _safety(method: str | None, headers: object) -> RetryableMethod | None:
-    return None if method is None else classify_method(method, headers)

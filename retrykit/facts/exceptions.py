@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, StopReason
 from retrykit.facts import _grpc
 from retrykit.facts._rows import CPYTHON, Row, Unlisted, links, own_row
-from retrykit.facts._shapes import Seen, shown_by
+from retrykit.facts._shapes import NOTHING, Seen, shown_by
 from retrykit.facts.kinds import decide
 from retrykit.facts.methods import RetryableMethod
 from retrykit.facts.retry_after import parse_retry_after
@@ -107,9 +107,11 @@ def judge(error: BaseException, *, now: float | datetime | None = None) -> Retry
 def _judge(error: BaseException, now: float | datetime | None) -> RetryDecision | None:
     row = own_row(error)
     row = None if isinstance(row, Unlisted) else row
-    seen = shown_by(error)
+    # The common case shows nothing more: a builtin error without attributes of its own.
+    plain = type(error).__module__ == "builtins" and not vars(error)
+    seen = NOTHING if plain else shown_by(error)
     # A method that is not seen is given the benefit of the doubt.
-    method = RetryableMethod.IDEMPOTENT if seen.safety is None else seen.safety
+    method = seen.safety() or RetryableMethod.IDEMPOTENT
     if seen.status is None and not (row is not None and _is_ours(error, row, seen)):
         return None
     match decide_error(row, seen, method, now=now):
@@ -127,7 +129,7 @@ def _is_ours(error: BaseException, row: Row, seen: Seen) -> bool:
         return True
     if row.library not in HTTP_CLIENTS:
         return False
-    if row.repeat == "any" or seen.safety is not None:
+    if row.repeat == "any" or seen.method is not None:
         return True
     # An error that is one of Python's own as well, as aiohttp's time-outs are.
     return isinstance(error, (ConnectionError, TimeoutError))
@@ -146,14 +148,14 @@ def decide_error(
 
     `asked` is the delay that the error asks for by itself.
     """
-    status, said, hint = seen.status, None, None
-    if status is not None and status >= 400:
-        said = server_verdict(seen.headers)
+    status, hint = seen.status, None
+    if status is not None:
+        said = server_verdict(seen.headers) if status >= 400 else None
+        if said is not None or _status_decides(row, status):
+            decision = decide_status(status, method, seen.headers, known=known, now=now)
+            # A response may be a success, and the error is none all the same.
+            return None if decision == DoNotRetry(StopReason.SUCCEEDED) else decision
         hint = parse_retry_after(seen.headers, status=status, now=now)
-    if status is not None and (said is not None or _status_decides(row, status)):
-        decision = decide_status(status, method, seen.headers, known=known, now=now)
-        # A response may be a success, and the error is none all the same.
-        return None if decision == DoNotRetry(StopReason.SUCCEEDED) else decision
     if row is None or row.repeat == "by_status":
         return None
     delays = [delay for delay in (asked, hint) if delay is not None]

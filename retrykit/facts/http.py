@@ -19,7 +19,7 @@ from retrykit.facts._headers import Headers
 from retrykit.facts._rows import CPYTHON, Row, links
 from retrykit.facts._shapes import NOTHING, Seen, request_of, response_in, shown_by
 from retrykit.facts.exceptions import HTTP_CLIENTS, asked_delay, decide_error, find
-from retrykit.facts.methods import RetryableMethod, classify_method
+from retrykit.facts.methods import IDEMPOTENCY_KEY, RetryableMethod, classify_method
 from retrykit.facts.statuses import FROM_THE_BODY, decide_status
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class HttpFacts:
     safety: RetryableMethod | None = field(default=None, repr=False)
 
 
-def facts(attempt: Attempt) -> HttpFacts | None:
+def facts(attempt: Attempt, *, key_names: Collection[str] = IDEMPOTENCY_KEY) -> HttpFacts | None:
     """What the attempt shows of an HTTP request, or `None` where it was about none.
 
     Reads by shape and imports no client: the responses of requests, httpx, aiohttp, urllib3,
@@ -63,7 +63,8 @@ def facts(attempt: Attempt) -> HttpFacts | None:
     httpx's `HTTPStatusError`, aiohttp's `ClientResponseError`, the `APIStatusError` of openai and
     anthropic, botocore's `ClientError`, googleapiclient's `HttpError`, stripe's), also along the
     cause chain; errors that show their request only; requests among the call's arguments. No body
-    is read. Never raises.
+    is read. `key_names` are the request headers that count as an idempotency key (see
+    `classify_method`). Never raises.
 
     >>> from retrykit.outcome import Attempt, Call, Raised
     >>> facts(Attempt(Call(print), 1, Raised(ConnectionResetError()), 0.1)).request_state
@@ -72,13 +73,12 @@ def facts(attempt: Attempt) -> HttpFacts | None:
     True
     """
     try:
-        found = _facts(attempt)
+        return _facts(attempt, key_names)
     except Exception:  # noqa: BLE001 - a foreign object's attributes may do anything
         return None
-    return found
 
 
-def _facts(attempt: Attempt) -> HttpFacts | None:
+def _facts(attempt: Attempt, key_names: Collection[str]) -> HttpFacts | None:
     error = attempt.error
     state: RequestState | None = None
     if error is None:
@@ -94,14 +94,11 @@ def _facts(attempt: Attempt) -> HttpFacts | None:
             return None
     if seen.method is None:
         asked = request_of(attempt.call)
-        seen = seen._replace(
-            method=asked.method,
-            url=asked.url if seen.url is None else seen.url,
-            safety=asked.safety,
-        )
+        seen = seen._replace(method=asked.method, url=seen.url or asked.url, sent=asked.sent)
     if seen.status is not None:
         state = "answered"
-    return HttpFacts(seen.status, seen.headers, seen.method, seen.url, state, seen.safety)
+    safety = seen.safety(key_names)
+    return HttpFacts(seen.status, seen.headers, seen.method, seen.url, state, safety)
 
 
 def _about_the_network(row: Row) -> bool:
@@ -177,8 +174,8 @@ def verdict(
         seen = _shown(bearer, error)
     except Exception:  # noqa: BLE001 - a foreign error's attributes may do anything
         seen = NOTHING
-    if method is None and seen.safety is not None:
-        safety = seen.safety
+    if method is None:
+        safety = seen.safety() or safety
     given = Headers(headers)
     seen = seen._replace(
         status=seen.status if status is None else status,

@@ -91,7 +91,7 @@ def decide_status(
     >>> decide_status(503, RetryableMethod.NON_IDEMPOTENT)
     DoNotRetry(reason=StopReason.NOT_IDEMPOTENT)
     """
-    fields = Headers(headers)
+    fields = headers if isinstance(headers, Headers) else Headers(headers)
     hint = parse_retry_after(fields, status=status, now=now)
     row = status_row(status, _conditions(fields, hint, method, known))
     if row.kind in _SUCCESSES:
@@ -116,7 +116,7 @@ def server_verdict(headers: object) -> bool | None:
     >>> server_verdict({"X-Should-Retry": "no"}) is None
     True
     """
-    fields = Headers(headers)
+    fields = headers if isinstance(headers, Headers) else Headers(headers)
     said = {fields.get("x-should-retry"), fields.get("stripe-should-retry")}
     if "false" in said:
         return False
