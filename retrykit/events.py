@@ -382,12 +382,16 @@ log_retries: Final = LogRetries()
 
 
 def kinds_of(listener: Callable[..., object]) -> Kinds:
-    """The kinds that a listener takes: its `kinds`, or every kind.
+    """The kinds that a listener takes: its `kinds`, or every kind; none where asking it fails.
 
     >>> kinds_of(print) == EVERY_KIND
     True
     """
-    kinds: Iterable[type[Event]] | None = getattr(listener, "kinds", None)
-    if kinds is None:
-        return EVERY_KIND
-    return kinds if isinstance(kinds, frozenset) else frozenset(kinds)
+    try:
+        kinds: Iterable[type[Event]] | None = getattr(listener, "kinds", None)
+        if kinds is None:
+            return EVERY_KIND
+        return kinds if isinstance(kinds, frozenset) else frozenset(kinds)
+    except Exception:
+        logger.exception("the kinds of a listener failed")
+        return _NOTHING

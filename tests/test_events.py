@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from retrykit import RetryPolicy
 from retrykit.decision import RetryReason, StopReason
 from retrykit.errors import PastAttempt
 from retrykit.events import (
@@ -231,6 +232,18 @@ class TestKinds:
             def __call__(self, event: object) -> None: ...
 
         assert kinds_of(Mine()) == {CallGaveUp}
+
+    @pytest.mark.parametrize("kinds", [property(lambda self: 1 / 0), 7], ids=["raises", "number"])
+    def test_a_listener_whose_kinds_fail_is_logged_and_skipped(
+        self, records: Records, kinds: Any
+    ) -> None:
+        """A listener's mistake is no reason to fail a call (hynek/stamina#37)."""
+        broken = type("Broken", (), {"kinds": kinds, "__call__": lambda self, event: None})()
+        heard: list[Event] = []
+        policy = RetryPolicy(listeners=(broken, heard.append, log_retries))
+        assert policy.call(lambda: "value") == "value"
+        assert [type(event) for event in heard] == [AttemptStarted, CallSucceeded]
+        assert records.lines == ["the kinds of a listener failed"]
 
 
 class TestFields:
