@@ -75,7 +75,7 @@ async def drive_async(
                 if limit is None:
                     try:
                         made = function(*args, **kwargs) if pending is None else pending
-                        outcome = Returned(await made if made.__class__ is CoroutineType else made)
+                        outcome = Returned(await made if type(made) is CoroutineType else made)
                     except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                         trim(error)
                         outcome = Raised(error)
@@ -85,9 +85,7 @@ async def drive_async(
                     async with TimeLimit(limit) as cut:
                         try:
                             made = function(*args, **kwargs) if pending is None else pending
-                            outcome = Returned(
-                                await made if made.__class__ is CoroutineType else made
-                            )
+                            outcome = Returned(await made if type(made) is CoroutineType else made)
                         except Exception as error:  # noqa: BLE001 - as above
                             trim(error)
                             outcome = Raised(error)

@@ -35,7 +35,7 @@ def run(
     try:
         session.begin()
         value = drive(session, function, args, kwargs)
-        if value.__class__ is CoroutineType and session.is_open:
+        if type(value) is CoroutineType and session.is_open:
             handed_on = True
             return continue_async(session, function, args, kwargs, pending=value)
         return value
@@ -61,7 +61,7 @@ def drive(
             if outcome is None:
                 try:
                     value = function(*args, **kwargs)
-                    if value.__class__ is CoroutineType:
+                    if type(value) is CoroutineType:
                         return value
                     outcome = Returned(value)
                     del value
@@ -87,7 +87,7 @@ def pause(session: Session, wait: float) -> bool:
         else:
             clock = session.clock
             cut_by = getattr(session.settings.stop_when, "wait", None)
-            if cut_by is None or clock.__class__ is not SystemClock:
+            if cut_by is None or type(clock) is not SystemClock:
                 clock.sleep(wait)
             else:
                 cut_by(wait)

@@ -9,7 +9,7 @@ deadline.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -82,7 +82,7 @@ class LiveAttempt:
     def call(self) -> Call | None:
         """The call that this attempt belongs to."""
         raw = self._raw
-        if raw.__class__ is tuple:
+        if type(raw) is tuple:
             raw = self._raw = call_of(*raw)
         return raw  # type: ignore[return-value]  # a tuple was turned into a Call just above
 
@@ -195,17 +195,15 @@ def enter(cell: LiveAttempt) -> Token[Entry]:
 
 
 def leave(token: Token[Entry]) -> None:
-    """Undo `enter`. In a foreign context (a generator finished elsewhere) there is nothing to undo."""
-    try:
+    """Undo `enter`; in a foreign context (a generator finished elsewhere) nothing is undone."""
+    with suppress(ValueError):
         entry.reset(token)
-    except ValueError:
-        pass
 
 
 def innermost(inside: Entry) -> LiveAttempt | None:
     """The innermost open cell at or around an entry."""
     while inside is not None:
-        if inside.__class__ is Scope:
+        if type(inside) is Scope:
             inside = inside.outer
         elif inside._raw is not None:  # type: ignore[union-attr]  # what is no scope is a cell
             return inside  # type: ignore[return-value]
@@ -245,7 +243,7 @@ def current_attempt() -> LiveAttempt:
 
 @contextmanager
 def laid(*, in_all_threads: bool = False, **settings: Any) -> Iterator[None]:
-    """A scope around the code inside, for this task or thread; or for the whole process meanwhile."""
+    """A scope around the code inside, for this task or thread, or meanwhile for the process."""
     if in_all_threads:
         scope = Scope(**settings)
         everywhere.append(scope)

@@ -19,7 +19,7 @@ from wrapt import BoundFunctionWrapper, FunctionWrapper
 from retrykit import _registry
 from retrykit._async import continue_async, drive_async
 from retrykit._blocking import drive
-from retrykit._context import FIRST, LiveAttempt, call_of, close, everywhere
+from retrykit._context import FIRST, LiveAttempt, call_of, close, everywhere, leave
 from retrykit._context import entry as innermost_entry
 from retrykit._fields import known
 from retrykit._forms import ASYNC, PLAIN, form_of, start
@@ -126,7 +126,7 @@ def with_policy(function: F, policy: PolicyLike, /) -> F:
     return other.__get__(instance, type(instance))  # type: ignore[no-any-return]
 
 
-class BoundRetried(BoundFunctionWrapper):
+class BoundRetried(BoundFunctionWrapper[Any, Any]):
     """A decorated method that wrapt bound."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -208,7 +208,7 @@ def _closures(
         make = _fast_async if _is_quiet(policy) else _async
     else:
         return _generator(form, function, policy), None
-    binds = function.__class__ is FunctionType
+    binds = type(function) is FunctionType
     owner = getattr(function, "__self__", None)
     return make(function, policy, owner), make(function, policy, FIRST) if binds else None
 
@@ -262,7 +262,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
         try:
             try:
                 value = function(*args, **kwargs)
-                if value.__class__ is not CoroutineType:
+                if type(value) is not CoroutineType:
                     return value
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
@@ -301,19 +301,16 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
         finally:
             outcome = session = None  # as in the blocking twin
             close(cell)
-            try:
-                _reset(token)
-            except ValueError:  # the coroutine was finished in a foreign context
-                pass
+            leave(token)  # the coroutine may be finished in a foreign context
 
     return called
 
 
 def _is_quiet(policy: Any) -> bool:
-    """Whether a call that succeeds at once concerns nobody: nothing watches, judges or limits it."""
+    """Whether a call that succeeds at once concerns nobody: nothing watches or limits it."""
     return (
-        policy.__class__ is RetryPolicy
-        and policy.clock.__class__ is SystemClock
+        type(policy) is RetryPolicy
+        and type(policy.clock) is SystemClock
         and policy.deadline is None
         and policy.attempt_timeout is None
         and policy.budget is None
@@ -333,7 +330,7 @@ def _is_late(listener: Listener) -> bool:
 
 
 class _Broken:
-    """Stands for a policy that could not be had: its error is reported beside the call's outcome."""
+    """Stands for a policy that could not be had: its error is reported beside the outcome."""
 
     __slots__ = ("_problem",)
 
@@ -346,7 +343,7 @@ class _Broken:
 
 def _resolved(policy: Any, call: Call) -> Any:
     """The policy factory for a call: by name, by asking a function, or as it is."""
-    if policy.__class__ is RetryPolicy:
+    if type(policy) is RetryPolicy:
         return policy
     if isinstance(policy, str):
         policy = _registry.lookup(policy)

@@ -135,9 +135,9 @@ class PolicyExecutor:
     )
 
     deadline: float | None
-    """Seconds from the call's start; the driver lowers it to an outer call's, where that is nearer."""
+    """Seconds from the call's start; the driver lowers it to an outer call's, if that is nearer."""
     switch: DoNotRetry | None
-    """What ends every call that would be retried: retries are disabled here, or nested calls are."""
+    """What ends every call that would be retried: retries, or nested ones, are off here."""
     source: str
     """Where the last wait came from: `"backoff"` or `"server"`."""
     judges_results: bool
@@ -145,7 +145,7 @@ class PolicyExecutor:
     verdicts: dict[type[BaseException], RetryAfter] | None
     """What the classifier said of error types, where the type alone settles it."""
     paid: float | None
-    """The price of the retry that was decided on and has not started; `None` where there is none."""
+    """The price of a retry that was decided on and has not started, if any."""
     wanted: bool
     """Whether the classifier took the last outcome for worth another attempt."""
     problems: list[tuple[str, Exception]] | None
@@ -214,7 +214,7 @@ class PolicyExecutor:
             wait = next(sequence, None)
             if wait is None:
                 return _BACKOFF_EXHAUSTED
-            if wait.__class__ is not float or not 0.0 <= wait < INFINITY:
+            if type(wait) is not float or not 0.0 <= wait < INFINITY:
                 wait = _wait(step, wait)
             drawn = wait
             first = self._first
@@ -269,7 +269,7 @@ class PolicyExecutor:
         """What the classifier says of the attempt; where it has no opinion, what that means."""
         classify = self._recipe.classify
         outcome = attempt.outcome
-        if outcome.__class__ is not Raised:
+        if type(outcome) is not Raised:
             opinion = classify(attempt)
             return _SUCCEEDED if opinion is None else _proper(opinion)
         error: Exception = outcome.error  # type: ignore[union-attr]  # its class is Raised, asked above
@@ -277,11 +277,7 @@ class PolicyExecutor:
             return self._classify_group(attempt, error)
         opinion = classify(attempt)
         verdicts = self.verdicts
-        if (
-            verdicts is not None
-            and opinion.__class__ is RetryAfter
-            and len(verdicts) < MOST_VERDICTS
-        ):
+        if verdicts is not None and type(opinion) is RetryAfter and len(verdicts) < MOST_VERDICTS:
             verdicts[error.__class__] = opinion
         if opinion is None:
             own = isinstance(error, AttemptTimedOut) and error._owner is self._call
@@ -291,7 +287,7 @@ class PolicyExecutor:
     def _classify_group(
         self, attempt: Attempt, group: BaseExceptionGroup[Exception]
     ) -> RetryDecision:
-        """Retry only if every leaf is retried; the longest wait asked for counts, the first on a tie."""
+        """Retry if every leaf is retried; the longest wait asked for counts, the first on a tie."""
         longest: RetryAfter | None = None
         unknown = False
         for leaf in leaves_of(group):
@@ -347,7 +343,7 @@ class PolicyExecutor:
         return wait
 
     def _without_spread(self, asked: float, drawn: float, first: float, wait: float) -> float:
-        """The wait with nothing added to what was asked for, where the deadline has no room for it."""
+        """The wait with nothing added to what was asked for: the deadline has no room for it."""
         delay = self._recipe.server_delay
         if self.source == "server" and isinstance(delay, ServerDelay):
             least = delay.least(asked, drawn, first)
@@ -403,7 +399,8 @@ def begun_using(one_shot: Any) -> bool:
 def asks_to_stop(stop_when: StopWhen) -> bool:
     """Whether `stop_when`, a function or an event, says to stop."""
     is_set = getattr(stop_when, "is_set", None)
-    return bool(stop_when() if is_set is None else is_set())  # type: ignore[operator]  # without is_set it is a function
+    answer: object = is_set() if callable(is_set) else stop_when()  # type: ignore[operator]  # without is_set it is a function
+    return bool(answer)
 
 
 def proper_decision(decision: object, step: str) -> RetryDecision:

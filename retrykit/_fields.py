@@ -50,7 +50,8 @@ def _attempts(name: str, value: object) -> float:
     if value == math.inf:
         return math.inf
     if isinstance(value, float):
-        raise ValueError(f"{name} must be a whole number or math.inf, got {value!r}")
+        # Its type may be right and its value is not: of the floats, infinity alone is taken.
+        raise ValueError(f"{name} must be a whole number or math.inf, got {value!r}")  # noqa: TRY004
     return whole(name, value, low=1)
 
 
@@ -59,7 +60,7 @@ def _limits(name: str, value: object) -> FrozenMap[RetryReason, int]:
         raise TypeError(f"{name} must map a RetryReason to a number of retries, got {shown(value)}")
     limits: dict[RetryReason, int] = {}
     for reason, limit in value.items():
-        if reason.__class__ is not RetryReason:
+        if type(reason) is not RetryReason:
             raise TypeError(f"{name} must have a RetryReason as its key, got {shown(reason)}")
         limits[reason] = whole(f"{name}[{reason!r}]", limit, low=0)
     return FrozenMap(limits)
@@ -112,7 +113,7 @@ def known(name: str) -> Callable[[str, Any], Any]:
     """The check for a field's name; for an unknown one a `TypeError` that names the nearest."""
     check = FIELDS.get(name)
     if check is None:
-        from difflib import get_close_matches  # noqa: PLC0415 - only for the error's text
+        from difflib import get_close_matches
 
         near = get_close_matches(name, FIELDS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(FIELDS))}"

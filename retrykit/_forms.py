@@ -53,7 +53,7 @@ def start(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """Begin a call with the driver for its form; what comes back is what the function's form gives."""
+    """Begin a call with the driver for its form, and give what that form gives."""
     if form == PLAIN:
         return run(factory, call, function, args, kwargs, continue_async)
     return _DRIVERS[form](factory, call, function, args, kwargs)

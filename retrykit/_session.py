@@ -140,13 +140,14 @@ class Session:
         self._ended = False
         self._executor = executor
         # The system's clock is read and slept on without a call of ours around it.
-        self._now = time.monotonic if clock.__class__ is SystemClock else clock.now
-        self.waits_plainly = clock.__class__ is SystemClock and settings.stop_when is None
+        self._now = time.monotonic if type(clock) is SystemClock else clock.now
+        self.waits_plainly = type(clock) is SystemClock and settings.stop_when is None
         self._exhausted: RetriesExhausted | None = None
         self._disabled = disabled
         self._history: list[tuple[int, str | None, RetryReason | StopReason, float | None]] = []
         self._outcome: Outcome | None = None
-        own = self._own = executor if executor.__class__ is PolicyExecutor else None
+        own: PolicyExecutor | None
+        own = self._own = executor if isinstance(executor, PolicyExecutor) else None
         self._problems: list[str] | None = None
         self._started = started
         takers = settings.takers()
@@ -159,17 +160,18 @@ class Session:
         cell._session = self
 
     def _inherit(self, outer: LiveAttempt, clock: Clock) -> None:
-        """Take over what an enclosing call passes on: its depth and, on the same clock, its deadline."""
+        """Take over from an enclosing call its depth and, on the same clock, its deadline."""
         session = outer._session
         self._depth = 1
         if session is None:
             return
         self._depth += session._depth
         theirs = session._deadline
-        if theirs is not None and session.clock == clock:
-            if self._deadline is None or theirs < self._deadline:
-                self._deadline = theirs
-                self.owner = session.owner
+        if theirs is None or session.clock != clock:
+            return
+        if self._deadline is None or theirs < self._deadline:
+            self._deadline = theirs
+            self.owner = session.owner
 
     # What a driver calls, in this order.
 
@@ -186,8 +188,8 @@ class Session:
         answer: float | DoNotRetry
         wish: RetryAfter | None = None
         error_type: str | None = None
-        if outcome.__class__ is Raised:
-            kind = outcome.error.__class__  # type: ignore[union-attr]  # its class was asked
+        if type(outcome) is Raised:
+            kind = outcome.error.__class__
             error_type = kind.__name__
             if own is not None and own.verdicts:
                 wish = own.verdicts.get(kind)
@@ -195,21 +197,21 @@ class Session:
             self._succeed(now)
             return None
         if wish is not None:
-            answer = own.weigh(wish, self.number, elapsed)  # type: ignore[union-attr]  # it knew the type
+            answer = own.weigh(wish, self.number, elapsed)
             reason: RetryReason | StopReason = wish.reason
         else:
             decision = self._decide(outcome, elapsed)
             reason = decision.reason
-            answer = decision.delay if decision.__class__ is RetryAfter else decision  # type: ignore[union-attr,assignment]  # its class was asked
+            answer = decision.delay if type(decision) is RetryAfter else decision
         if own is not None and own.problems is not None:
             self._report_all()
-        if answer.__class__ is float:
+        if type(answer) is float:
             if self._takers:
-                self._tell_retry(outcome, error_type, now, answer, reason)  # type: ignore[arg-type]  # as above
-            self._remember(error_type, reason, answer)  # type: ignore[arg-type]  # as above
+                self._tell_retry(outcome, error_type, now, answer, reason)
+            self._remember(error_type, reason, answer)
             self._outcome = outcome
-            return answer  # type: ignore[return-value]  # as above
-        stop: StopReason = answer.reason  # type: ignore[union-attr]  # what is no float is a DoNotRetry
+            return answer
+        stop: StopReason = answer.reason
         if stop is _SUCCEEDED and error_type is None:
             self._succeed(now)
         else:
@@ -314,8 +316,8 @@ class Session:
             late = DeadlineExceeded(0.0 if limit is None else limit)
             late._owner = owner
             late.__context__ = cut
-            if self.previous.__class__ is Raised:
-                late.__cause__ = self.previous.error  # type: ignore[union-attr]  # its class was asked
+            if type(self.previous) is Raised:
+                late.__cause__ = self.previous.error
             return late
         slow = AttemptTimedOut(0.0 if timeout is None else timeout)
         slow._owner = self.call
@@ -325,9 +327,9 @@ class Session:
     # The rest is private.
 
     def _decide(self, outcome: Outcome, elapsed: float) -> RetryDecision:
-        raised = outcome.__class__ is Raised
+        raised = type(outcome) is Raised
         if raised:
-            error = outcome.error  # type: ignore[union-attr]  # its class was asked
+            error = outcome.error
             if isinstance(error, DeadlineExceeded) and error._owner is self.owner:
                 return _DEADLINE_EXCEEDED
         executor = self._executor
@@ -354,9 +356,9 @@ class Session:
             return _STOPPED
         if self._cap is not None and self.number >= self._cap:
             return _ATTEMPTS_EXHAUSTED
-        if self._deadline is not None:
-            if elapsed + decision.delay >= self._deadline - self._started:
-                return _DEADLINE_EXCEEDED
+        deadline = self._deadline
+        if deadline is not None and elapsed + decision.delay >= deadline - self._started:
+            return _DEADLINE_EXCEEDED
         return decision
 
     def _stop_after_wait(self, now: float) -> StopReason | None:
@@ -394,10 +396,10 @@ class Session:
         if kind in self._takers:
             told = self._common(elapsed)
             self._tell(kind(*told, reason, error_type, outcome, self._past()))
-        if outcome.__class__ is Raised:
+        if type(outcome) is Raised:
             limited = reason not in NO_LIMIT
             if self._problems or ((self.number > 1 or limited) and reason not in _NO_NOTE):
-                self._note(outcome.error, reason, elapsed)  # type: ignore[union-attr]  # its class was asked
+                self._note(outcome.error, reason, elapsed)
         elif self._is_unsatisfied(reason) and self.settings.unsatisfied == "raise":
             self._exhausted = RetriesExhausted(
                 self.call.name,
@@ -561,10 +563,7 @@ def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) 
         executor = PolicyExecutor(factory, cell.call)  # type: ignore[arg-type]  # the cell is open
     else:
         try:
-            executor = factory.new_executor(cell.call)
-            if not callable(getattr(executor, "decide", None)):
-                executor, wrong = None, executor
-                raise StrategyError(f"new_executor must answer an executor, got {shown(wrong)}")
+            executor = _executor_of(factory, cell.call)
         except Exception as error:  # noqa: BLE001 - a foreign factory may raise anything; the call is made
             problem = error
     if isinstance(executor, PolicyExecutor):
@@ -587,6 +586,13 @@ A call that succeeds at once and that nobody else watches has no session, and is
 def with_watchers(takers: Takers) -> Takers:
     """Who is told of what, the watchers included."""
     return {kind: (*takers.get(kind, ()), *watchers) for kind in EVERY_KIND}
+
+
+def _executor_of(factory: Any, call: Call | None) -> RetryExecutor:
+    executor = factory.new_executor(call)
+    if not callable(getattr(executor, "decide", None)):
+        raise StrategyError(f"new_executor must answer an executor, got {shown(executor)}")
+    return executor  # type: ignore[no-any-return]  # it has decide, and its answers are checked
 
 
 def settings_of(factory: object) -> CallSettings:

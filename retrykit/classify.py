@@ -271,7 +271,7 @@ class Transient(Stackable):
     sees_results = False
 
     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
-        """What the facts say of the error; `None` for a value and for errors that they do not know."""
+        """What the facts say of the error; `None` for a value and for errors not known to them."""
         error = attempt.error
         if error is None:
             return None
@@ -343,7 +343,7 @@ def leaves_of(group: BaseExceptionGroup[Any]) -> Iterator[Exception]:
 
 
 def named(thing: object) -> str:
-    """How a value is written in code: a class or function by its name, anything else by its repr."""
+    """How a value is written in code: a class or function by its name, else by its repr."""
     if isinstance(thing, tuple):
         return f"({', '.join(map(named, thing))}{',' if len(thing) == 1 else ''})"
     name = getattr(thing, "__qualname__", None)

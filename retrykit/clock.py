@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 LONGEST_SLEEP: Final = 1_000_000.0
-"""Longer waits are slept in pieces of this many seconds: operating systems refuse very long ones."""
+"""Longer waits are slept in pieces of so many seconds: systems refuse very long ones."""
 
 
 @runtime_checkable
 class Clock(Protocol):
-    """What a policy's `clock` has. Times are seconds; `now` never goes back, `wall` is Unix time."""
+    """What a policy's `clock` has. Times are in seconds."""
 
     def now(self) -> float:
         """The monotonic time, in seconds from an arbitrary start."""

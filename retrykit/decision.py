@@ -101,16 +101,16 @@ class RetryAfter:
         self, delay: float | timedelta = 0.0, reason: RetryReason = RetryReason.TRANSIENT
     ) -> None:
         # A plain finite float, the common case, is taken without a further call.
-        if delay.__class__ is float and 0.0 <= delay < INFINITY:
+        if type(delay) is float and 0.0 <= delay < INFINITY:
             self.delay = delay
         else:
             self.delay = seconds("delay", delay)
-        if reason.__class__ is not RetryReason:
+        if type(reason) is not RetryReason:
             raise TypeError(f"reason must be a RetryReason, got {shown(reason)}")
         self.reason = reason
 
     def __eq__(self, other: object) -> bool:
-        if other.__class__ is not RetryAfter:
+        if type(other) is not RetryAfter:
             return NotImplemented
         return self.delay == other.delay and self.reason is other.reason
 
@@ -134,12 +134,12 @@ class DoNotRetry:
     reason: StopReason
 
     def __init__(self, reason: StopReason = StopReason.NOT_RETRYABLE) -> None:
-        if reason.__class__ is not StopReason:
+        if type(reason) is not StopReason:
             raise TypeError(f"reason must be a StopReason, got {shown(reason)}")
         self.reason = reason
 
     def __eq__(self, other: object) -> bool:
-        if other.__class__ is not DoNotRetry:
+        if type(other) is not DoNotRetry:
             return NotImplemented
         return self.reason is other.reason
 

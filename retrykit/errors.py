@@ -95,7 +95,7 @@ class DeadlineExceeded(RetryKitError, TimeoutError):
 
 
 class UnknownPolicy(RetryKitError, LookupError):
-    """No policy goes by the name that a decorator was given; the text says which names there are."""
+    """No policy goes by the name that a decorator was given; the text says which there are."""
 
 
 def _notes(error: BaseException) -> list[str]:

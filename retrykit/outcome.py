@@ -165,7 +165,7 @@ class Attempt:
     def error(self) -> Exception | None:
         """The error that the attempt raised, or `None`."""
         outcome = self.outcome
-        return outcome.error if outcome.__class__ is Raised else None
+        return outcome.error if type(outcome) is Raised else None
 
     @property
     def value(self) -> Any:

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from retrykit._block import AsyncAttempts, Attempts
-from retrykit._fields import FIELDS, checked, known
+from retrykit._fields import known
 from retrykit._forms import ASYNC, ASYNC_GENERATOR, PLAIN, form_of, start
 from retrykit._frozen import FrozenMap
 from retrykit._session import StandardPolicy
@@ -71,10 +72,7 @@ def system_rng() -> Random:
     return random._inst  # type: ignore[attr-defined, no-any-return]  # typeshed hides the module's own instance
 
 
-_OMITTED: Any = object()
-
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class RetryPolicy(StandardPolicy):
     """How to retry: immutable, shared by any number of calls; each call gets its own executor.
 
@@ -109,11 +107,11 @@ class RetryPolicy(StandardPolicy):
     """
 
     classify: Classifier = transient
-    attempts: float = _OMITTED
-    limits: Mapping[RetryReason, int] = field(default_factory=lambda: FrozenMap({}))
+    attempts: float = DEFAULT_ATTEMPTS
+    limits: Mapping[RetryReason, int] = FrozenMap({})  # noqa: RUF009 - immutable, so one may be shared
     deadline: float | None = None
     attempt_timeout: float | None = None
-    backoff: Backoff = Exponential(0.25, factor=2, cap=20)  # noqa: RUF009 - immutable, so one may be shared
+    backoff: Backoff = Exponential(0.25, factor=2, cap=20)  # noqa: RUF009 - as above
     server_delay: ServerDelayStrategy = ServerDelay()  # noqa: RUF009 - as above
     budget: Budget | None = None
     unsatisfied: Unsatisfied = "raise"
@@ -130,33 +128,39 @@ class RetryPolicy(StandardPolicy):
         init=False, repr=False, compare=False
     )
 
-    def __post_init__(self) -> None:
-        for name, check in FIELDS.items():
-            value = getattr(self, name)
-            if value is _OMITTED:
-                value = DEFAULT_ATTEMPTS if self.deadline is None else float("inf")
-            object.__setattr__(self, name, check(name, value))
-        settings = CallSettings(**{name: getattr(self, name) for name in CHECKS})
-        object.__setattr__(self, "settings", settings)
-        plain = self.stop_when is None and self.budget is None and not self.limits
-        object.__setattr__(self, "plain", plain and not isinstance(self.backoff, ByReason))
-        judges_results = bool(getattr(self.classify, "sees_results", True))
-        object.__setattr__(self, "judges_results", judges_results)
-        by_type = getattr(self.classify, "by_type", False) is True
-        object.__setattr__(self, "verdicts", {} if by_type else None)
+    def __init__(self, **fields: Unpack[PolicyFields]) -> None:
+        for name in fields:
+            known(name)
+        held: dict[str, Any] = {}
+        for each in dataclasses.fields(self):
+            if not each.init:
+                continue
+            if each.name in fields:
+                held[each.name] = known(each.name)(each.name, fields[each.name])  # type: ignore[literal-required]  # a field's name
+            else:
+                held[each.name] = each.default
+        if "attempts" not in fields:
+            held["attempts"] = DEFAULT_ATTEMPTS if held["deadline"] is None else math.inf
+        classify = held["classify"]
+        held["settings"] = CallSettings(**{name: held[name] for name in CHECKS})
+        held["judges_results"] = bool(getattr(classify, "sees_results", True))
+        held["plain"] = (
+            held["stop_when"] is None
+            and held["budget"] is None
+            and not held["limits"]
+            and not isinstance(held["backoff"], ByReason)
+        )
+        held["verdicts"] = {} if getattr(classify, "by_type", False) is True else None
+        for name, value in held.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         told = [
             f"{each.name}={named(getattr(self, each.name))}"
             for each in dataclasses.fields(self)
-            if each.repr and (each.name == "attempts" or not self._is_default(each))
+            if each.repr and (each.name == "attempts" or getattr(self, each.name) != each.default)
         ]
         return f"{type(self).__qualname__}({', '.join(told)})"
-
-    def _is_default(self, each: dataclasses.Field[Any]) -> bool:
-        make = each.default_factory
-        default = each.default if make is dataclasses.MISSING else make()
-        return bool(getattr(self, each.name) == default)
 
     @classmethod
     def on(cls, *types: type[BaseException], **fields: Unpack[PolicyFields]) -> Self:
@@ -167,7 +171,8 @@ class RetryPolicy(StandardPolicy):
         >>> RetryPolicy.on(OSError, attempts=3).classify
         OnException(OSError)
         """
-        return cls(**{**checked(fields), "classify": classifier_on(types, fields)})
+        changed: Any = {**fields, "classify": classifier_on(types, fields)}
+        return cls(**changed)
 
     def replace(self, **changes: Unpack[PolicyFields]) -> Self:
         """The same policy with some fields changed; `attempts` stays as it is unless named.
@@ -177,7 +182,8 @@ class RetryPolicy(StandardPolicy):
         """
         for name in changes:
             known(name)
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # what a field takes, it checks
+        changed: Any = changes
+        return dataclasses.replace(self, **changed)
 
     @property
     def max_attempts(self) -> float:
