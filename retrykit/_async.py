@@ -92,7 +92,7 @@ async def drive_async(
                     if outcome is None:
                         outcome = Raised(session.timed_out(cut.error))
                     del cut
-                made = pending = None
+                pending = None
             wait = session.settle(outcome)
             if wait is None or not await pause_async(session, wait):
                 return finish(session, outcome)
@@ -101,7 +101,7 @@ async def drive_async(
         session.cancelled()
         raise
     finally:
-        outcome = made = pending = None  # as in the blocking driver
+        outcome = pending = None  # as in the blocking driver
 
 
 async def pause_async(session: Session, wait: float) -> bool:

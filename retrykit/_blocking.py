@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
@@ -35,7 +35,7 @@ def run(
     try:
         session.begin()
         value = drive(session, function, args, kwargs)
-        if type(value) is CoroutineType and session.is_open:
+        if session.is_open:  # what came back is a coroutine
             handed_on = True
             return continue_async(session, function, args, kwargs, pending=value)
         return value
@@ -62,7 +62,7 @@ def drive(
                 try:
                     value = function(*args, **kwargs)
                     if type(value) is CoroutineType:
-                        return value
+                        return cast("Any", value)  # of whatever it gives
                     outcome = Returned(value)
                     del value
                 except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried

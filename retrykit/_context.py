@@ -17,7 +17,7 @@ from retrykit._fields import checked
 from retrykit.outcome import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from contextlib import AbstractContextManager
     from contextvars import Token
 
@@ -242,7 +242,7 @@ def current_attempt() -> LiveAttempt:
 
 
 @contextmanager
-def laid(*, in_all_threads: bool = False, **settings: Any) -> Iterator[None]:
+def laid(*, in_all_threads: bool = False, **settings: Any) -> Generator[None]:
     """A scope around the code inside, for this task or thread, or meanwhile for the process."""
     if in_all_threads:
         scope = Scope(**settings)

@@ -12,7 +12,7 @@ import functools
 import inspect
 import time
 from types import CoroutineType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast, overload
 
 from wrapt import BoundFunctionWrapper, FunctionWrapper
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from retrykit._fields import PolicyFields
+    from retrykit._session import Session
     from retrykit.events import Listener
 
     Decorable: TypeAlias = Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]
@@ -137,7 +138,7 @@ class BoundRetried(BoundFunctionWrapper[Any, Any]):
         return self.__reduce__()
 
 
-class Retried(FunctionWrapper):
+class Retried(FunctionWrapper[Any, Any]):
     """A decorated callable."""
 
     __slots__ = ("__call__", "_self_method", "_self_policy")
@@ -254,6 +255,8 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
     def called(*args: Any, **kwargs: Any) -> Any:
         if _get() is not None or everywhere:
             return watched(*args, **kwargs)
+        cell: LiveAttempt | None
+        session: Session | None
         cell = _new(LiveAttempt)
         cell._outer = cell._session = outcome = None
         cell._raw = (function, owner, args, kwargs)
@@ -266,6 +269,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
                     return value
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
+                value = None
             session = open_plainly(cell, policy, started)
             if outcome is not None:
                 return drive(session, function, args, kwargs, outcome)
@@ -286,6 +290,7 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
     async def called(*args: Any, **kwargs: Any) -> Any:
         if _get() is not None or everywhere:
             return await watched(*args, **kwargs)
+        session: Session | None
         cell = _new(LiveAttempt)
         cell._outer = cell._session = outcome = None
         cell._raw = (function, owner, args, kwargs)
@@ -377,7 +382,7 @@ def _policy_from(options: dict[str, Any]) -> Any:
         return _checked_policy(policy)
     if "on" in options:
         types = options.pop("on")
-        return RetryPolicy(**{**options, "classify": classifier_on(types, options)})
+        options["classify"] = classifier_on(types, options)
     for name in options:
         known(name)
     return RetryPolicy(**options)
@@ -441,7 +446,7 @@ def _misplaced(function: object) -> str:
 def _underneath(function: Any) -> Any:
     """The function inside of a classmethod or staticmethod."""
     while isinstance(function, (classmethod, staticmethod)):
-        function = function.__func__
+        function = cast("Any", function).__func__  # of whatever types
     return function
 
 

@@ -77,14 +77,17 @@ class Recipe(Protocol):
     @property
     def judges_results(self) -> bool:
         """Whether its classifier may have an opinion on a value."""
+        ...
 
     @property
     def plain(self) -> bool:
         """Whether nothing but attempts, backoff, server delay and deadline limits its calls."""
+        ...
 
     @property
     def verdicts(self) -> dict[type[BaseException], RetryAfter] | None:
         """The classifier's answers by error type, where the type alone settles them."""
+        ...
 
 
 # Enum members are bound here: an attribute of an enum class is slow to read.
@@ -272,7 +275,7 @@ class PolicyExecutor:
         if type(outcome) is not Raised:
             opinion = classify(attempt)
             return _SUCCEEDED if opinion is None else _proper(opinion)
-        error: Exception = outcome.error  # type: ignore[union-attr]  # its class is Raised, asked above
+        error = outcome.error
         if isinstance(error, BaseExceptionGroup):
             return self._classify_group(attempt, error)
         opinion = classify(attempt)
@@ -393,14 +396,13 @@ def begun_using(one_shot: Any) -> bool:
     # Python 3.11 does not tell, but a new one still stands at the instruction that made it.
     from opcode import opmap
 
-    return frame.f_code.co_code[frame.f_lasti] != opmap["RETURN_GENERATOR"]
+    return bool(frame.f_code.co_code[frame.f_lasti] != opmap["RETURN_GENERATOR"])
 
 
 def asks_to_stop(stop_when: StopWhen) -> bool:
     """Whether `stop_when`, a function or an event, says to stop."""
-    is_set = getattr(stop_when, "is_set", None)
-    answer: object = is_set() if callable(is_set) else stop_when()  # type: ignore[operator]  # without is_set it is a function
-    return bool(answer)
+    asked: Any = getattr(stop_when, "is_set", stop_when)
+    return bool(asked())
 
 
 def proper_decision(decision: object, step: str) -> RetryDecision:

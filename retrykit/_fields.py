@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast
 
 from retrykit._frozen import FrozenMap
 from retrykit._validate import function, instance_not_class, one_of, shown, whole
@@ -13,7 +14,7 @@ from retrykit.decision import RetryReason
 from retrykit.settings import CHECKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import timedelta
     from random import Random
 
@@ -56,10 +57,11 @@ def _attempts(name: str, value: object) -> float:
 
 
 def _limits(name: str, value: object) -> FrozenMap[RetryReason, int]:
-    if not hasattr(value, "items"):
+    if not isinstance(value, Mapping):
         raise TypeError(f"{name} must map a RetryReason to a number of retries, got {shown(value)}")
     limits: dict[RetryReason, int] = {}
-    for reason, limit in value.items():
+    asked = cast("Mapping[object, object]", value)  # what it maps is checked below
+    for reason, limit in asked.items():
         if type(reason) is not RetryReason:
             raise TypeError(f"{name} must have a RetryReason as its key, got {shown(reason)}")
         limits[reason] = whole(f"{name}[{reason!r}]", limit, low=0)

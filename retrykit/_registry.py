@@ -14,13 +14,13 @@ _policies: dict[str, Any] = {}
 
 def register(policies: Mapping[str, Any]) -> None:
     """Make the policies known under their names, all at once; calls in flight keep theirs."""
-    global _policies  # noqa: PLW0603 - swapped as a whole, so that no reader sees half of a change
+    global _policies
     _policies = {**_policies, **policies}
 
 
 def forget(*names: str) -> None:
     """Take names out again; those that are not there are passed over."""
-    global _policies  # noqa: PLW0603 - as above
+    global _policies
     _policies = {name: each for name, each in _policies.items() if name not in names}
 
 

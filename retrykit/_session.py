@@ -16,7 +16,7 @@ from retrykit._context import LEAST_REMAINING, LiveAttempt, entry, everywhere, i
 from retrykit._executor import PolicyExecutor, StrategyError, asks_to_stop, proper_decision
 from retrykit._validate import shown
 from retrykit.clock import SystemClock
-from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
+from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, RetryReason, StopReason
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt, RetriesExhausted
 from retrykit.events import (
     EVERY_KIND,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from retrykit._context import Entry
     from retrykit._executor import RetryExecutor
     from retrykit.clock import Clock
-    from retrykit.decision import RetryDecision, RetryReason
+    from retrykit.decision import RetryDecision
     from retrykit.events import Listener
     from retrykit.outcome import Call, Outcome
     from retrykit.settings import Takers
@@ -48,6 +48,7 @@ MOST_TYPES: Final = 5
 """How many error types a note names."""
 
 _SUCCEEDED: Final = StopReason.SUCCEEDED
+_TRANSIENT: Final = RetryReason.TRANSIENT
 _CANCELLED: Final = StopReason.CANCELLED
 _DISABLED: Final = DoNotRetry(StopReason.DISABLED)
 _NESTED: Final = DoNotRetry(StopReason.NESTED)
@@ -186,32 +187,36 @@ class Session:
         elapsed = now - self._started
         own = self._own
         answer: float | DoNotRetry
+        reason = _TRANSIENT
         wish: RetryAfter | None = None
         error_type: str | None = None
         if type(outcome) is Raised:
-            kind = outcome.error.__class__
+            kind = type(outcome.error)
             error_type = kind.__name__
             if own is not None and own.verdicts:
                 wish = own.verdicts.get(kind)
         elif own is not None and not own.judges_results:
             self._succeed(now)
             return None
-        if wish is not None:
+        if wish is not None and own is not None:
             answer = own.weigh(wish, self.number, elapsed)
-            reason: RetryReason | StopReason = wish.reason
+            reason = wish.reason
         else:
             decision = self._decide(outcome, elapsed)
-            reason = decision.reason
-            answer = decision.delay if type(decision) is RetryAfter else decision
+            if isinstance(decision, RetryAfter):
+                answer = decision.delay
+                reason = decision.reason
+            else:
+                answer = decision
         if own is not None and own.problems is not None:
             self._report_all()
-        if type(answer) is float:
+        if not isinstance(answer, DoNotRetry):
             if self._takers:
                 self._tell_retry(outcome, error_type, now, answer, reason)
             self._remember(error_type, reason, answer)
             self._outcome = outcome
             return answer
-        stop: StopReason = answer.reason
+        stop = answer.reason
         if stop is _SUCCEEDED and error_type is None:
             self._succeed(now)
         else:
@@ -327,8 +332,8 @@ class Session:
     # The rest is private.
 
     def _decide(self, outcome: Outcome, elapsed: float) -> RetryDecision:
-        raised = type(outcome) is Raised
-        if raised:
+        raised = isinstance(outcome, Raised)
+        if isinstance(outcome, Raised):
             error = outcome.error
             if isinstance(error, DeadlineExceeded) and error._owner is self.owner:
                 return _DEADLINE_EXCEEDED

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from retrykit._validate import function, shown
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
@@ -298,7 +298,7 @@ def as_classifier(field: str, value: object) -> Classifier:
     if isinstance(value, (list, tuple)):
         if not value:
             raise ValueError(f"{field} must not be empty")
-        return FirstOf(*value)
+        return FirstOf(*cast("list[Any]", value))  # each is checked in turn
     if isinstance(value, BaseException):
         raise TypeError(
             f"{field} must be an exception type, got an instance of it: {type(value).__name__}"
@@ -309,7 +309,9 @@ def as_classifier(field: str, value: object) -> Classifier:
 
 def exception_types(field: str, types: object) -> tuple[type[BaseException], ...]:
     """One exception type or several, as a tuple; anything else is a `TypeError`."""
-    several = tuple(types) if isinstance(types, (tuple, list, set, frozenset)) else (types,)
+    several: tuple[Any, ...] = (types,)
+    if isinstance(types, (tuple, list, set, frozenset)):
+        several = tuple(cast("list[Any]", types))  # each is checked below
     if not several:
         raise TypeError(f"{field} must name at least one exception type")
     for each in several:
@@ -337,7 +339,8 @@ def leaves_of(group: BaseExceptionGroup[Any]) -> Iterator[Exception]:
     while waiting:
         each = waiting.pop()
         if isinstance(each, BaseExceptionGroup):
-            waiting.extend(reversed(each.exceptions))
+            group = each  # pyright: ignore[reportUnknownVariableType]  # of whatever errors
+            waiting.extend(reversed(group.exceptions))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
         else:
             yield each
 
@@ -345,6 +348,7 @@ def leaves_of(group: BaseExceptionGroup[Any]) -> Iterator[Exception]:
 def named(thing: object) -> str:
     """How a value is written in code: a class or function by its name, else by its repr."""
     if isinstance(thing, tuple):
+        thing = cast("tuple[object, ...]", thing)  # its parts are named one by one
         return f"({', '.join(map(named, thing))}{',' if len(thing) == 1 else ''})"
     name = getattr(thing, "__qualname__", None)
     return name if isinstance(name, str) and "<" not in name else repr(thing)

@@ -35,7 +35,8 @@ class Returned(Generic[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Returned):
             return NotImplemented
-        return bool(self.value == other.value)
+        mine: object = self.value
+        return bool(mine == other.value)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # of whatever type
 
     __hash__ = None  # type: ignore[assignment]  # the value may be unhashable, so it is not hashed
 

@@ -69,7 +69,7 @@ def system_rng() -> Random:
     """The `random` module's own generator, which is seeded anew after a fork."""
     import random
 
-    return random._inst  # type: ignore[attr-defined, no-any-return]  # typeshed hides the module's own instance
+    return random._inst
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -108,7 +108,7 @@ class RetryPolicy(StandardPolicy):
 
     classify: Classifier = transient
     attempts: float = DEFAULT_ATTEMPTS
-    limits: Mapping[RetryReason, int] = FrozenMap({})  # noqa: RUF009 - immutable, so one may be shared
+    limits: Mapping[RetryReason, int] = FrozenMap({})
     deadline: float | None = None
     attempt_timeout: float | None = None
     backoff: Backoff = Exponential(0.25, factor=2, cap=20)  # noqa: RUF009 - as above

@@ -6,7 +6,7 @@ A driver reads `factory.settings` where the policy factory has it, and the defau
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from retrykit._validate import function, instance_not_class, one_of, seconds, shown
 from retrykit.clock import Clock, SystemClock
@@ -43,7 +43,7 @@ class CallSettings:
     unsatisfied: Unsatisfied = "raise"
     name: str | None = None
     _takers: dict[Kinds | tuple[Kinds, ...], Takers] = field(
-        init=False, repr=False, compare=False, default_factory=dict
+        init=False, repr=False, compare=False, default_factory=dict[Any, Any]
     )
 
     def __post_init__(self) -> None:
@@ -92,9 +92,10 @@ def _clock(name: str, value: object) -> object:
 def _listeners(name: str, value: object) -> object:
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"{name} must be a tuple of listeners, got {shown(value)}")
-    for each in value:
+    listeners = tuple(cast("list[object]", value))  # each is checked below
+    for each in listeners:
         function(name, each)
-    return tuple(value)
+    return listeners
 
 
 def _time_limit(name: str, value: object) -> float | None:
