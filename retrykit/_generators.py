@@ -58,8 +58,7 @@ def run_generator(
             if wait is None:
                 item = finish(session, outcome)
                 break
-            if inner is not None:
-                _step(cell, inner.close)
+            _close(cell, inner)
             if not pause(session, wait):
                 return finish(session, outcome)
         outcome = None
@@ -71,13 +70,12 @@ def run_generator(
             try:
                 sent = yield item
             except GeneratorExit:
-                _step(cell, inner.close)  # type: ignore[union-attr]  # an item came out of it
                 raise
             except BaseException as error:  # noqa: BLE001 - whatever the consumer throws in is handed on
                 thrown = error
             try:
                 if thrown is not None:
-                    item = _step(cell, inner.throw, thrown)  # type: ignore[union-attr]  # as above
+                    item = _step(cell, inner.throw, thrown)  # type: ignore[union-attr]  # an item came out of it
                 else:
                     item = _step(cell, inner.send, sent)  # type: ignore[union-attr]  # as above
             except StopIteration as stop:
@@ -88,8 +86,12 @@ def run_generator(
         session.cancelled()
         raise
     finally:
-        close(cell)
-        outcome = inner = None  # else an error's traceback and this frame would hold each other
+        outcome = None  # else an error's traceback and this frame would hold each other
+        try:
+            _close(cell, inner)
+        finally:
+            inner = None
+            close(cell)
 
 
 async def run_async_generator(
@@ -125,8 +127,7 @@ async def run_async_generator(
             if wait is None:
                 item = finish(session, outcome)
                 break
-            if inner is not None:
-                await _step_async(cell, inner.aclose)
+            await _close_async(cell, inner)
             if not await pause_async(session, wait):
                 finish(session, outcome)
                 return
@@ -139,7 +140,6 @@ async def run_async_generator(
             try:
                 sent = yield item
             except GeneratorExit:
-                await _step_async(cell, inner.aclose)  # type: ignore[union-attr]  # an item came out of it
                 raise
             except BaseException as error:  # noqa: BLE001 - whatever the consumer throws in is handed on
                 thrown = error
@@ -156,8 +156,12 @@ async def run_async_generator(
         session.cancelled()
         raise
     finally:
-        close(cell)
-        outcome = inner = None  # as in the blocking twin
+        outcome = None  # as in the blocking twin
+        try:
+            await _close_async(cell, inner)
+        finally:
+            inner = None
+            close(cell)
 
 
 def _step(cell: LiveAttempt, step: Callable[..., Any], *args: Any) -> Any:
@@ -176,3 +180,15 @@ async def _step_async(cell: LiveAttempt, step: Callable[..., Any], *args: Any) -
         return await step(*args)
     finally:
         leave(token)
+
+
+def _close(cell: LiveAttempt, inner: Generator[Any, Any, Any] | None) -> None:
+    """Let the inner generator clean up, where it has not ended by itself."""
+    if inner is not None:
+        _step(cell, inner.close)
+
+
+async def _close_async(cell: LiveAttempt, inner: AsyncGenerator[Any, Any] | None) -> None:
+    """Let the inner async generator clean up, where it has not ended by itself."""
+    if inner is not None:
+        await _step_async(cell, inner.aclose)
