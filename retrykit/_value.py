@@ -1,19 +1,26 @@
-"""What every strategy does as a value, written once instead of generated for each class."""
+"""Frozen dataclasses without generated code: the methods are written here, once for all.
+
+What `@dataclass(frozen=True, slots=True)` generates costs up to a millisecond of the import for
+each class; `@frozen` over a subclass of `Value` costs a tenth of that.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import FrozenInstanceError, dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from dataclasses import Field
     from typing import ClassVar
 
+V = TypeVar("V", bound="Value")
+
 
 class Value:
-    """Prints, compares and hashes by its fields, for dataclasses with `eq=False, repr=False`.
+    """Prints, compares, hashes and pickles by its fields, and refuses to have them set.
 
-    The generated methods of one dataclass take half a millisecond of the import; these take none.
-    The `repr` repeats the constructor: keyword-only fields by keyword, the others by position.
+    The `repr` repeats the constructor: keyword-only fields by keyword, the others by position. A
+    subclass is decorated with `@frozen`, and its `__init__` checks the settings and puts them in.
     """
 
     __slots__ = ()
@@ -22,20 +29,32 @@ class Value:
         __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def _put(self, **fields: object) -> None:
-        """Set the fields of a frozen instance: for its `__init__` only."""
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        for name, setting in fields.items():
+            object.__setattr__(self, name, setting)
 
-    def _values(self) -> tuple[object, ...]:
-        return tuple([getattr(self, name) for name in self.__dataclass_fields__])
+    def __setattr__(self, name: str, setting: object) -> None:
+        if name in self.__dataclass_fields__:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        object.__setattr__(self, name, setting)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dataclass_fields__:
+            raise FrozenInstanceError(f"cannot delete field {name!r}")
+        object.__delattr__(self, name)
+
+    def __getstate__(self) -> list[object]:
+        return [getattr(self, name) for name in self.__dataclass_fields__]
+
+    def __setstate__(self, state: list[object]) -> None:
+        self._put(**dict(zip(self.__dataclass_fields__, state, strict=True)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Value) or other.__class__ is not self.__class__:
             return NotImplemented
-        return self._values() == other._values()
+        return self.__getstate__() == other.__getstate__()
 
     def __hash__(self) -> int:
-        return hash((self.__class__, self._values()))
+        return hash((self.__class__, *self.__getstate__()))
 
     def __repr__(self) -> str:
         parts = [
@@ -43,3 +62,12 @@ class Value:
             for name, field in self.__dataclass_fields__.items()
         ]
         return f"{type(self).__qualname__}({', '.join(parts)})"
+
+
+@dataclass_transform(eq_default=False, frozen_default=True)
+def frozen(cls: type[V]) -> type[V]:
+    """Make a direct subclass of `Value` that has an `__init__` a frozen, slotted dataclass."""
+    made = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    # `Value` freezes it. The mark lets a frozen dataclass of a user's own inherit from it.
+    made.__dataclass_params__.frozen = True  # type: ignore[attr-defined]  # not in typeshed
+    return made

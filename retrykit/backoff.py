@@ -18,7 +18,7 @@ from __future__ import annotations
 from _thread import TIMEOUT_MAX
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from datetime import timedelta
 from itertools import chain, count, islice, repeat
 from math import inf
@@ -35,7 +35,7 @@ from retrykit._validate import (
     shown,
     whole,
 )
-from retrykit._value import Value
+from retrykit._value import Value, frozen
 from retrykit.decision import RetryReason
 from retrykit.jitter import Bounds, FullJitter, Jitter, NoJitter
 
@@ -200,7 +200,7 @@ class BackoffBase(ABC):
         return any(low < high for low, high in islice(self.bounds(), 8))
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Custom(Value, BackoffBase):
     """Lends the combinators to an object that has a backoff's three members and no more.
 
@@ -253,7 +253,7 @@ class _Exact(Value, BackoffBase):
         return False
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Constant(_Exact):
     """The same wait before every retry, exactly, for ever.
 
@@ -274,7 +274,7 @@ class Constant(_Exact):
         return repeat(self.delay)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Schedule(_Exact):
     """The listed waits, exactly, and then no more: the call ends where the list ends.
 
@@ -333,7 +333,7 @@ class _Growing(Value, BackoffBase):
         return not isinstance(self.jitter, NoJitter)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Exponential(_Growing):
     """Waits that grow by a factor each time: `min(cap, base * factor ** (retry - 1))`, jittered.
 
@@ -383,7 +383,7 @@ class Exponential(_Growing):
             step = min(step * self.factor, LONGEST)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Linear(_Growing):
     """Waits that grow by the same number of seconds each time: `start + step * (retry - 1)`.
 
@@ -415,7 +415,7 @@ class Linear(_Growing):
         return (min(self.start + self.step * retry, LONGEST) for retry in count())
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Polynomial(_Growing):
     """Waits that grow with a power of the retry's number: `base * retry ** power`, jittered.
 
@@ -451,7 +451,7 @@ class Polynomial(_Growing):
             yield min(step, LONGEST)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Fibonacci(_Growing):
     """Waits that grow as the Fibonacci numbers: `base` times 1, 1, 2, 3, 5, 8 …, jittered.
 
@@ -483,7 +483,7 @@ class Fibonacci(_Growing):
             step, following = following, min(step + following, LONGEST)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Decorrelated(Value, BackoffBase):
     """Waits drawn from the one before: `min(cap, uniform(base, 3 * previous))`, `base` first.
 
@@ -532,7 +532,7 @@ class Decorrelated(Value, BackoffBase):
         return True
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class ByReason(Value, BackoffBase):
     """A backoff for each reason, each at its own position: throttling waits longer than a reset.
 
@@ -602,7 +602,7 @@ class ByReason(Value, BackoffBase):
         return any(_combinable(backoff)._draws() for backoff in backoffs)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class _Limited(Value, BackoffBase):
     """A backoff inside limits that are tighter than its own."""
 
@@ -638,7 +638,7 @@ class _Limited(Value, BackoffBase):
         return text
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class _Jittered(Value, BackoffBase):
     """A backoff that draws nothing by itself, with a jitter around each of its waits."""
 
@@ -676,7 +676,7 @@ class _Jittered(Value, BackoffBase):
         return f"{self.backoff!r}.jittered({self.jitter!r})"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class _Taken(Value, BackoffBase):
     """The first `n` waits of a backoff."""
 
@@ -712,7 +712,7 @@ class _Taken(Value, BackoffBase):
         return f"{self.backoff!r}.take({self.n})"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class _Then(Value, BackoffBase):
     """One backoff after another."""
 
@@ -745,7 +745,7 @@ class _Then(Value, BackoffBase):
         return f"{self.first!r}.then({self.second!r})"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class _Sum(Value, BackoffBase):
     """Two backoffs added step by step."""
 

@@ -14,11 +14,10 @@ True
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from retrykit._validate import number, seconds
-from retrykit._value import Value
+from retrykit._value import Value, frozen
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -65,7 +64,7 @@ class _Uniform(Value):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class NoJitter(_Uniform):
     """The delay itself, each time. Clients that fail together come back together.
 
@@ -82,7 +81,7 @@ class NoJitter(_Uniform):
         return Bounds(delay, delay)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class FullJitter(_Uniform):
     """Anything from nothing to the delay: the widest spread, and half the wait on average.
 
@@ -97,7 +96,7 @@ class FullJitter(_Uniform):
         return Bounds(0.0, delay)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class EqualJitter(_Uniform):
     """Half of the delay for certain, the other half at random: never much sooner than meant.
 
@@ -113,7 +112,7 @@ class EqualJitter(_Uniform):
         return Bounds(delay / 2, delay)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class ProportionalJitter(_Uniform):
     """The delay, give or take a share of it: 20 % unless told otherwise.
 
@@ -139,7 +138,7 @@ class ProportionalJitter(_Uniform):
         return Bounds(delay * (1 - self.ratio), min(delay * (1 + self.ratio), _LARGEST))
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class AdditiveJitter(_Uniform):
     """The delay and up to `amount` seconds on top, however long the delay is.
 

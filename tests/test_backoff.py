@@ -521,6 +521,8 @@ def test_every_step_costs_the_same(backoff):
 
         def trace(frame, event, arg):
             nonlocal lines
+            if not frame.f_globals["__name__"].startswith("retrykit"):
+                return None
             lines += event == "line"
             return trace
 
@@ -539,11 +541,11 @@ def test_every_step_costs_the_same(backoff):
     near = dearest()
     for _ in range(20_000):
         next(waits)
-    # Where a limit begins to bite, a step executes the few lines that move it.
-    assert dearest() <= near + 6
+    far = dearest()
+    assert far <= near
     for _ in range(20_000):
         next(waits)
-    assert dearest() <= near + 6
+    assert dearest() == far
 
 
 def test_the_longest_wait_is_one_that_a_lock_takes():

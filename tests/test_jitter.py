@@ -209,7 +209,7 @@ def test_different_jitters_are_different():
 def test_a_jitter_is_frozen(jitter):
     """Nothing of it can be set, and it carries no dictionary."""
     assert not hasattr(jitter, "__dict__")
-    with pytest.raises((dataclasses.FrozenInstanceError, TypeError)):
+    with pytest.raises(AttributeError):
         jitter.ratio = 0.5
 
 

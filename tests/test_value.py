@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, fields, is_dataclass
+from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, fields, is_dataclass, replace
 
 import pytest
 
-from retrykit._value import Value
+from retrykit._value import Value, frozen
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@frozen
 class Point(Value):
     x: float
     _: KW_ONLY
@@ -20,9 +20,8 @@ class Point(Value):
         self._put(x=float(x), label=label)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Place(Point):
-    pass
+    __slots__ = ()
 
 
 def test_the_repr_repeats_the_constructor():
@@ -47,12 +46,54 @@ def test_another_class_is_another_value():
 
 
 def test_it_is_a_frozen_slotted_dataclass():
-    """The fields are there to ask for, cannot be set, and take no dictionary."""
+    """The fields are there to ask for, cannot be set or deleted, and take no dictionary."""
+    point = Point(1)
     assert is_dataclass(Point)
     assert [field.name for field in fields(Point)] == ["x", "label"]
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
+        point.x = 2.0
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'label'"):
+        del point.label
+    with pytest.raises(AttributeError):
+        point.y = 2.0
+    with pytest.raises(AttributeError):
+        del point.y
+    assert not hasattr(point, "__dict__")
+    assert point == Point(1)
+
+
+def test_a_changed_copy_is_made_by_the_constructor():
+    """`dataclasses.replace` works, and converts and refuses as the constructor does."""
+    assert replace(Point(1, label="a"), x=2) == Point(2.0, label="a")
+    with pytest.raises(ValueError, match="could not convert"):
+        replace(Point(1), x="far")
+
+
+def test_a_users_frozen_dataclass_may_inherit():
+    """A subclass gets fields of its own, and the methods of any dataclass if it wants them."""
+
+    @dataclass(frozen=True)
+    class Labelled(Point):
+        z: float = 0.0
+
+    assert Labelled(1, label="a", z=2) == Labelled(1, label="a", z=2)
+    assert Labelled(1, label="a", z=2) != Labelled(1, label="a", z=3)
     with pytest.raises(FrozenInstanceError):
-        Point(1).x = 2.0  # type: ignore[misc]  # refused, as the test shows
-    assert not hasattr(Point(1), "__dict__")
+        Labelled(1, label="a").z = 5.0
+
+
+def test_a_plain_subclass_may_have_attributes_of_its_own():
+    """Only the fields are frozen: a cache of a user's own is a user's own business."""
+
+    class Cached(Point):
+        pass
+
+    point = Cached(1)
+    point.cache = {}
+    assert point.cache == {}
+    del point.cache
+    with pytest.raises(FrozenInstanceError):
+        point.x = 2.0
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
