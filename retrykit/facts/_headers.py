@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,14 +80,13 @@ class Headers:
 
 
 def _read(source: object) -> Iterator[tuple[str, str]]:
-    try:
+    with suppress(Exception):  # whatever a foreign mapping raises, what was read stands
         for pair in islice(_pairs(source), _MOST):
-            name, value = pair
-            name, value = _text(name), _text(value)
-            if name and value is not None:
-                yield name, value.strip(_OWS)
-    except Exception:  # noqa: BLE001 - whatever a foreign mapping raises, what was read stands
-        return
+            # One pair that cannot be read does not hide the others.
+            with suppress(Exception):
+                name, value = map(_text, pair)
+                if name and value is not None:
+                    yield name, value.strip(_OWS)
 
 
 def _pairs(source: object) -> Any:
