@@ -132,32 +132,21 @@ class Scope:
         self._applied: dict[int, tuple[Any, Any]] = {}
 
     def applied_to(self, policy: Any) -> Any:
-        """The policy with this scope's fields."""
-        lays = self.fields or self.attempts_at_most is not None
-        return self._remembered(policy, self._lay) if lays else policy
-
-    def adjusted(self, settings: CallSettings) -> CallSettings:
-        """What the driver reads, as this scope will have it."""
-        adjust = self.adjust
-        return settings if adjust is None else self._remembered(settings, adjust)
-
-    def _lay(self, policy: Any) -> Any:
+        """The policy with this scope's fields; remembered, since it is asked at every call."""
         fields = self.fields
         most = self.attempts_at_most
-        if most is not None:
-            fields = {**fields, "attempts": min(fields.get("attempts", policy.attempts), most)}
-        return policy.replace(**fields)
-
-    def _remembered(self, thing: Any, change: Callable[[Any], Any]) -> Any:
-        """The thing as changed; remembered, since it is asked at every call."""
-        known = self._applied.get(id(thing))
+        if not fields and most is None:
+            return policy
+        known = self._applied.get(id(policy))
         if known is not None:
             return known[1]
-        changed = change(thing)
+        if most is not None:
+            fields = {**fields, "attempts": min(fields.get("attempts", policy.attempts), most)}
+        laid = policy.replace(**fields)
         if len(self._applied) >= MOST_APPLIED:
             self._applied.clear()
-        self._applied[id(thing)] = (thing, changed)  # it is kept, so that its id stays its own
-        return changed
+        self._applied[id(policy)] = (policy, laid)  # it is kept, so that its id stays its own
+        return laid
 
 
 Entry: TypeAlias = LiveAttempt | Scope | None

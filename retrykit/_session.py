@@ -635,7 +635,8 @@ def laid_over(
                 factory = scope.applied_to(factory)  # again: a scope inside may have asked for more
                 settings = settings_of(factory)
     for scope in found:
-        settings = scope.adjusted(settings)
+        if scope.adjust is not None:
+            settings = scope.adjust(settings)
     return factory, settings, off, cap
 
 
