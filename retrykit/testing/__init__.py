@@ -11,10 +11,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from retrykit.testing._clock import VirtualClock
+    from retrykit.testing._script import ScriptError, Slow, script
+    from retrykit.testing._switches import instant, limit_attempts
+    from retrykit.testing._trace import Between, Decided, RetryTrace, assert_waits, decisions
 
-__all__ = ["VirtualClock"]
+__all__ = [
+    "Between",
+    "Decided",
+    "RetryTrace",
+    "ScriptError",
+    "Slow",
+    "VirtualClock",
+    "assert_waits",
+    "decisions",
+    "instant",
+    "limit_attempts",
+    "script",
+]
 
-_HOMES: Final = {"VirtualClock": "_clock"}
+_HOMES: Final = {
+    "VirtualClock": "_clock",
+    "ScriptError": "_script",
+    "Slow": "_script",
+    "script": "_script",
+    "instant": "_switches",
+    "limit_attempts": "_switches",
+    "Between": "_trace",
+    "Decided": "_trace",
+    "RetryTrace": "_trace",
+    "assert_waits": "_trace",
+    "decisions": "_trace",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -80,7 +80,27 @@ class VirtualClock:
 
         Zero gives way and returns. Negative, NaN and infinite are a `ValueError`.
         """
-        wait = self._record(seconds)
+        self.spend(self._record(seconds))
+
+    async def sleep_async(self, seconds: float, /) -> None:
+        """Wait until the clock has moved on by `seconds`, on asyncio or Trio.
+
+        Raises as `sleep` does, and `RuntimeError` where neither library runs.
+        """
+        async_library()
+        await self.spend_async(self._record(seconds))
+
+    def spend(self, seconds: float | timedelta, /) -> None:
+        """Take `seconds`, as `sleep` does, for work and not for a wait: `sleeps` leaves it out.
+
+        >>> clock = VirtualClock()
+        >>> def slow():
+        ...     clock.spend(2.5)
+        >>> slow()
+        >>> clock.now(), clock.sleeps
+        (2.5, [])
+        """
+        wait = _validate.seconds("seconds", seconds)
         mock = _mock_clock()
         if mock is not None:
             self._leap(mock, wait)
@@ -89,13 +109,10 @@ class VirtualClock:
         elif not self._turns.skip(wait):
             self._turns.sleep(wait)
 
-    async def sleep_async(self, seconds: float, /) -> None:
-        """Wait until the clock has moved on by `seconds`, on asyncio or Trio.
-
-        Raises as `sleep` does, and `RuntimeError` where neither library runs.
-        """
+    async def spend_async(self, seconds: float | timedelta, /) -> None:
+        """The same in async code: `sleep_async` for work."""
+        wait = _validate.seconds("seconds", seconds)
         library = async_library()
-        wait = self._record(seconds)
         if not wait:
             await library.sleep(0)
         elif library.__name__ == "asyncio":
