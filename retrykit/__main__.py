@@ -1,0 +1,7 @@
+"""`python -m retrykit`."""
+
+import sys
+
+from retrykit.cli import main
+
+sys.exit(main())
