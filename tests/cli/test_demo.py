@@ -12,10 +12,12 @@ from retrykit.cli import main
 from retrykit.cli._demo import demo
 from retrykit.cli._flaky_server import DROPPED, Answer
 
+ROW = r"^(fetch\w*) +(\d+) +(\S+(?: \S+)*) {2,}(retry|done|stop)"
+
 
 def rows(text: str) -> list[tuple[str, ...]]:
     """The table's rows as function, attempt, outcome and the kind of decision."""
-    return re.findall(
+    return re.findall(ROW, text, re.MULTILINE)
         r"^(fetch\w*) +(\d+) +(\S+(?: \S+)?) {2,}(retry|done|stop)", text, re.MULTILINE
     )
 
