@@ -18,8 +18,6 @@ ROW = r"^(fetch\w*) +(\d+) +(\S+(?: \S+)*) {2,}(retry|done|stop)"
 def rows(text: str) -> list[tuple[str, ...]]:
     """The table's rows as function, attempt, outcome and the kind of decision."""
     return re.findall(ROW, text, re.MULTILINE)
-        r"^(fetch\w*) +(\d+) +(\S+(?: \S+)?) {2,}(retry|done|stop)", text, re.MULTILINE
-    )
 
 
 def test_the_command_shows_each_decision_and_ends_well() -> None:
