@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -9,11 +10,12 @@ import logging.handlers
 import pickle
 import queue
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from retrykit import RetryPolicy
+from retrykit import OnResult, RetriesExhausted, RetryPolicy, retry
 from retrykit.decision import RetryReason, StopReason
 from retrykit.errors import PastAttempt
 from retrykit.events import (
@@ -32,9 +34,10 @@ from retrykit.events import (
     log_retries,
 )
 from retrykit.outcome import Raised, Returned
+from retrykit.testing import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from retrykit.events import Event
 
@@ -50,7 +53,7 @@ class Unprintable(Exception):
     __repr__ = __str__
 
 
-def retry(
+def scheduled(
     function: str = "fetch",
     *,
     error: Exception | None = None,
@@ -73,14 +76,26 @@ def end(
     return kind(None, "fetch", number, 0, 1.5, reason, "TimeoutError", outcome, history)
 
 
+def quick() -> RetryPolicy:
+    """Two attempts, in virtual time."""
+    return RetryPolicy.on(OSError, attempts=2, clock=VirtualClock())
+
+
+def leak() -> OSError:
+    """An error that carries what a log must not."""
+    error = OSError(f"https://user:{SECRET}@example.org/?token={SECRET}")
+    error.add_note(SECRET)
+    return error
+
+
 def every_event() -> list[Event]:
     """One event of each kind, with a secret wherever one could hide."""
     outcome = Raised(TimeoutError(SECRET))
     return [
         AttemptStarted(None, "fetch", 1, 0, 0.0),
         AttemptFailed(None, "fetch", 1, 0, 0.1, 0.1, "TimeoutError", outcome),
-        retry(),
-        retry(error_type=None),
+        scheduled(),
+        scheduled(error_type=None),
         CallSucceeded(None, "fetch", 2, 0, 0.5, 0.1),
         *(end(kind, 2) for kind in (CallFailed, CallGaveUp, CallCancelled)),
     ]
@@ -128,7 +143,7 @@ class TestLines:
 
     def test_a_retry_is_one_info_line(self, records: Records) -> None:
         """A scheduled retry names the function, what failed, the wait and who asked for it."""
-        log_retries(retry())
+        log_retries(scheduled())
         (record,) = records.records
         assert (record.name, record.levelno) == ("retrykit", logging.INFO)
         assert record.getMessage() == (
@@ -137,7 +152,7 @@ class TestLines:
 
     def test_a_result_has_no_error_type(self, records: Records) -> None:
         """A result that was not good enough is called a result."""
-        log_retries(retry(error_type=None))
+        log_retries(scheduled(error_type=None))
         assert records.lines == [
             "fetch: attempt 1 failed (result, timed_out), next in 0.250 s (backoff)"
         ]
@@ -180,8 +195,8 @@ class TestLines:
 
     def test_the_format_is_constant(self, records: Records) -> None:
         """Error trackers group by the template: it is the same for every function and error."""
-        log_retries(retry("fetch"))
-        log_retries(retry("send", error_type=None))
+        log_retries(scheduled("fetch"))
+        log_retries(scheduled("send", error_type=None))
         first, second = records.records
         assert first.msg == second.msg
         assert first.args == ("fetch", 1, "TimeoutError", "timed_out", 0.25, "backoff")
@@ -251,7 +266,7 @@ class TestFields:
 
     def test_each_record_carries_the_events_fields(self, records: Records) -> None:
         """A JSON formatter finds every field of the event, prefixed, as a plain value."""
-        log_retries(retry(policy="github"))
+        log_retries(scheduled(policy="github"))
         (record,) = records.records
         ours = {k: v for k, v in record.__dict__.items() if k.startswith("retrykit_")}
         assert ours == {
@@ -295,7 +310,7 @@ class TestFields:
 
         logging.setLogRecordFactory(factory)
         try:
-            log_retries(retry())
+            log_retries(scheduled())
         finally:
             logging.setLogRecordFactory(usual)
         (record,) = records.records
@@ -320,6 +335,59 @@ class TestSecrets:
             assert record.exc_info is None
             assert record.exc_text is None
 
+    def test_nothing_that_a_call_is_made_with_reaches_the_log(self, records: Records) -> None:
+        """Arguments of every kind, the instance, the value, the error and its URL stay out."""
+
+        class Client:
+            def __repr__(self) -> str:
+                return SECRET
+
+            @retry(policy=quick())
+            def get(self, *args: object, **kwargs: object) -> object:
+                raise leak()
+
+        @retry(policy=quick())
+        async def get(*args: object, **kwargs: object) -> object:
+            raise leak()
+
+        @retry(policy=quick())
+        def pages(*args: object, **kwargs: object) -> Iterator[str]:
+            if args:
+                raise leak()
+            yield SECRET
+
+        @retry(
+            policy=RetryPolicy(classify=OnResult(lambda _: True), attempts=2, clock=VirtualClock())
+        )
+        def polled(*args: object, **kwargs: object) -> str:
+            return SECRET
+
+        def plain(*args: object, **kwargs: object) -> object:
+            raise leak()
+
+        def block(*args: object, **kwargs: object) -> None:
+            for attempt in quick():
+                with attempt:
+                    raise leak()
+
+        given = (SECRET, {"Authorization": SECRET})
+        named = {"url": f"https://user:{SECRET}@example.org/?token={SECRET}"}
+        calls: list[Callable[[], object]] = [
+            lambda: Client().get(*given, **named),
+            lambda: asyncio.run(get(*given, **named)),
+            lambda: list(pages(*given, **named)),
+            lambda: polled(*given, **named),
+            lambda: quick().call(partial(plain, *given, **named), *given),
+            lambda: block(*given, **named),
+        ]
+        for call in calls:
+            with pytest.raises((OSError, RetriesExhausted)):
+                call()
+        assert [record.levelname for record in records.records] == ["INFO", "WARNING"] * 6
+        for record in records.records:
+            for name, value in record.__dict__.items():
+                assert SECRET not in f"{value!r} {value}", name
+
     @pytest.mark.parametrize("event", every_event(), ids=lambda event: type(event).__name__)
     def test_no_repr_of_an_event_holds_a_value_or_an_error_text(self, event: Event) -> None:
         """Whoever logs the event itself gives nothing away."""
@@ -332,14 +400,14 @@ class TestAwkwardTexts:
     @pytest.mark.parametrize("error", [Unprintable(), OSError("100 %s {} {0!r} %(x)d")])
     def test_an_errors_text_is_never_made(self, records: Records, error: Exception) -> None:
         """An error whose `__str__` raises, or whose text holds formats, is logged by its type."""
-        log_retries(retry(error=error, error_type=type(error).__name__))
+        log_retries(scheduled(error=error, error_type=type(error).__name__))
         why = f"({type(error).__name__}, timed_out)"
         assert records.lines == [f"fetch: attempt 1 failed {why}, next in 0.250 s (backoff)"]
 
     @pytest.mark.parametrize("name", ["%s%d%", "{}{0}{x!r}", "$name", "\N{SNOWMAN}", "%(a)s"])
     def test_names_are_taken_literally(self, records: Records, name: str) -> None:
         """Formats in a function's or a type's name show as they are."""
-        log_retries(retry(name, error_type=name))
+        log_retries(scheduled(name, error_type=name))
         assert records.lines == [
             f"{name}: attempt 1 failed ({name}, timed_out), next in 0.250 s (backoff)"
         ]
@@ -363,15 +431,15 @@ class BraceAdapter(logging.LoggerAdapter[Any]):
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         if self.isEnabledFor(level):
-            msg, kwargs = self.process(msg, kwargs)
-            self.logger.log(level, BraceMessage(str(msg), args), **kwargs)
+            msg, more = self.process(msg, kwargs)
+            self.logger.log(level, BraceMessage(str(msg), args), **more)
 
 
 class PrefixAdapter(logging.LoggerAdapter[Any]):
     """Puts its context before each message, a percent sign and braces among it."""
 
     def process(self, msg: Any, kwargs: Any) -> Any:
-        return f"[50% {{done}} {self.extra['user']}] {msg}", kwargs
+        return f"[50% {{done}} {dict(self.extra or {})['user']}] {msg}", kwargs
 
 
 class PrefixingBraceAdapter(BraceAdapter):
@@ -379,14 +447,14 @@ class PrefixingBraceAdapter(BraceAdapter):
 
     def process(self, msg: Any, kwargs: Any) -> Any:
         msg, kwargs = super().process(msg, kwargs)
-        return f"[{self.extra['user']}] {msg}", kwargs
+        return f"[{dict(self.extra or {})['user']}] {msg}", kwargs
 
 
 class BraceLogger(logging.Logger):
     """A logger class that formats with braces."""
 
-    def _log(self, level: int, msg: object, args: Any, **kwargs: Any) -> None:
-        super()._log(level, BraceMessage(str(msg), args), (), **kwargs)
+    def _log(self, level: int, msg: object, args: Any, *more: Any, **kwargs: Any) -> None:
+        super()._log(level, BraceMessage(str(msg), args), (), *more, **kwargs)
 
 
 class BraceRecord(logging.LogRecord):
@@ -403,7 +471,7 @@ class TestOtherLoggers:
         """The line is complete although the adapter never looks at a %."""
         handler = Records()
         adapter = BraceAdapter(logger_with(handler), {"user": "ann"})
-        LogRetries(adapter)(retry("fetch{}%s"))
+        LogRetries(adapter)(scheduled("fetch{}%s"))
         assert handler.lines == [LINE.format("fetch{}%s")]
         assert handler.records[0].__dict__["user"] == "ann"
         assert handler.records[0].__dict__["retrykit_delay"] == 0.25
@@ -411,7 +479,7 @@ class TestOtherLoggers:
     def test_a_brace_style_logger_class(self) -> None:
         """The same for a subclass of `Logger`."""
         handler = Records()
-        LogRetries(logger_with(handler, BraceLogger("myapp")))(retry("fetch{}%s"))
+        LogRetries(logger_with(handler, BraceLogger("myapp")))(scheduled("fetch{}%s"))
         assert handler.lines == [LINE.format("fetch{}%s")]
 
     def test_a_brace_style_record_factory(self, records: Records) -> None:
@@ -419,7 +487,7 @@ class TestOtherLoggers:
         usual = logging.getLogRecordFactory()
         logging.setLogRecordFactory(BraceRecord)
         try:
-            log_retries(retry("fetch{}%s"))
+            log_retries(scheduled("fetch{}%s"))
             log_retries(end(CallGaveUp, 2))
         finally:
             logging.setLogRecordFactory(usual)
@@ -431,13 +499,13 @@ class TestOtherLoggers:
     def test_an_adapter_that_prefixes_a_percent_sign(self) -> None:
         """What the adapter puts before the line is not taken for a format."""
         handler = Records()
-        LogRetries(PrefixAdapter(logger_with(handler), {"user": "ann"}))(retry())
+        LogRetries(PrefixAdapter(logger_with(handler), {"user": "ann"}))(scheduled())
         assert handler.lines == ["[50% {done} ann] " + LINE.format("fetch")]
 
     def test_a_brace_style_adapter_that_prefixes(self) -> None:
         """Both at once."""
         handler = Records()
-        LogRetries(PrefixingBraceAdapter(logger_with(handler), {"user": "ann"}))(retry())
+        LogRetries(PrefixingBraceAdapter(logger_with(handler), {"user": "ann"}))(scheduled())
         assert handler.lines == ["[ann] " + LINE.format("fetch")]
 
     def test_a_plain_adapter_keeps_its_fields_and_ours(self) -> None:
@@ -445,7 +513,7 @@ class TestOtherLoggers:
         handler = Records()
         inner = logging.LoggerAdapter(logger_with(handler), {"request": "r-1"})
         adapter = logging.LoggerAdapter(inner, {"user": "ann"})
-        LogRetries(adapter)(retry())
+        LogRetries(adapter)(scheduled())
         (record,) = handler.records
         assert record.msg % record.args == record.getMessage() == LINE.format("fetch")
         assert record.__dict__["request"] == "r-1"
@@ -457,14 +525,14 @@ class TestOtherLoggers:
     def test_an_adapter_without_extra(self) -> None:
         """`LoggerAdapter(logger)` has `None` for its extra."""
         handler = Records()
-        LogRetries(logging.LoggerAdapter(logger_with(handler)))(retry())
+        LogRetries(logging.LoggerAdapter(logger_with(handler)))(scheduled())
         assert handler.records[0].__dict__["retrykit_reason"] == "timed_out"
 
     def test_an_adapter_that_makes_its_extra_anew(self) -> None:
         """An adapter whose extra cannot be replaced still gets the line."""
 
         class PerRequest(logging.LoggerAdapter[Any]):
-            extra = property(lambda self: {"user": "ann"})  # type: ignore[assignment]  # on purpose
+            extra = property(lambda self: {"user": "ann"})
 
             def __init__(self, logger: logging.Logger) -> None:
                 self.logger = logger
@@ -473,7 +541,7 @@ class TestOtherLoggers:
                 return msg, {"extra": self.extra}
 
         handler = Records()
-        LogRetries(PerRequest(logger_with(handler)))(retry())
+        LogRetries(PerRequest(logger_with(handler)))(scheduled())
         assert handler.lines == [LINE.format("fetch")]
         assert handler.records[0].__dict__["user"] == "ann"
 
@@ -491,14 +559,14 @@ class TestOtherLoggers:
         """A record survives a queue to another process, and its fields a JSON formatter."""
         lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
         logger = logger_with(logging.handlers.QueueHandler(lines))
-        LogRetries(logger)(retry())
+        LogRetries(logger)(scheduled())
         record = pickle.loads(pickle.dumps(lines.get()))
         assert record.getMessage() == LINE.format("fetch")
         assert json.loads(json.dumps(record.__dict__))["retrykit_number"] == 1
 
     def test_a_raw_record_unpickles_to_builtin_types(self, records: Records) -> None:
         """A receiver that does not have retrykit can read what a socket handler sent."""
-        log_retries(retry())
+        log_retries(scheduled())
         copy = pickle.loads(pickle.dumps(records.records[0]))
         assert type(copy.msg) is str
         assert {type(value) for value in copy.args} == {str, int, float}
@@ -509,7 +577,7 @@ class TestOtherLoggers:
         stream = io.StringIO()
         handler = logging.StreamHandler(stream)
         handler.setFormatter(logging.Formatter("%(retrykit_function)s %(retrykit_delay)s"))
-        LogRetries(logger_with(handler))(retry())
+        LogRetries(logger_with(handler))(scheduled())
         assert stream.getvalue() == "fetch 0.25\n"
 
 

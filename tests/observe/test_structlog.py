@@ -62,6 +62,11 @@ def fetch(*args: object, **kwargs: object) -> None:
     raise ConnectionError(f"{SECRET} %s {{}}")
 
 
+async def afetch() -> None:
+    """The same in async code."""
+    fetch()
+
+
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
@@ -194,7 +199,7 @@ class TestLoggers:
 
         async def main() -> None:
             with pytest.raises(ConnectionError):
-                await policy().acall(fetch)
+                await policy().acall(afetch)
 
         stream = io.StringIO()
         structlog.configure(
