@@ -272,7 +272,9 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
                 value = None
             session = open_plainly(cell, policy, started)
             if outcome is not None:
-                return drive(session, function, args, kwargs, outcome)
+                value = drive(session, function, args, kwargs, outcome)
+                if not session.is_open:
+                    return value
             cell = None  # from here on the coroutine's
             return continue_async(session, function, args, kwargs, pending=value)
         finally:
@@ -406,8 +408,8 @@ def _checked_policy(policy: Any) -> Any:
 def _is_decorable(function: object) -> bool:
     if isinstance(function, (classmethod, staticmethod)):
         return True
-    if isinstance(function, type) or hasattr(function, "new_executor"):
-        return False
+    if isinstance(function, type) or hasattr(type(function), "new_executor"):
+        return False  # the type is asked, since a mock has every attribute
     return callable(function) and not _is_strategy(function)
 
 
@@ -423,8 +425,6 @@ def _is_strategy(function: object) -> bool:
 
 def _misplaced(function: object) -> str:
     """The right spelling for what stands in the function's place and is none."""
-    if hasattr(function, "new_executor"):
-        return "retry takes a policy by keyword: write @retry(policy=p)"
     if isinstance(function, type) and issubclass(function, BaseException):
         return f"retry takes exceptions by keyword: write @retry(on={function.__name__})"
     if isinstance(function, type):
@@ -432,6 +432,8 @@ def _misplaced(function: object) -> str:
             f"retry does not take a class: decorate the methods of {function.__name__},"
             " or a function that makes one"
         )
+    if hasattr(function, "new_executor"):
+        return "retry takes a policy by keyword: write @retry(policy=p)"
     if isinstance(function, property):
         return "retry belongs below @property: decorate the function that it wraps"
     if hasattr(function, "delays") or isinstance(function, (list, tuple)):
