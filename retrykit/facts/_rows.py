@@ -72,11 +72,12 @@ class Unlisted:
 UNLISTED: Final = Unlisted()
 
 
-def links(error: BaseException) -> Iterator[BaseException]:
+def links(error: BaseException, *, own: bool = False) -> Iterator[BaseException]:
     """The error and what it was raised from or wraps, nearest first; each once, at most 50.
 
     Follows `__cause__`, `__context__` (unless suppressed), `.reason`, `.orig`, `.original_error`
-    and `args[0]`.
+    and `args[0]`. `own=True` leaves out the contexts of what lies behind: an error that was being
+    handled while another call was made did not lead to that call's failure.
     """
     seen: set[int] = set()
     waiting = [error]
@@ -86,7 +87,9 @@ def links(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(each))
         yield each
-        context = None if each.__suppress_context__ or isinstance(each, _BUGS) else each.__context__
+        context = each.__context__
+        if each.__suppress_context__ or isinstance(each, _BUGS) or (own and each is not error):
+            context = None
         near = (each.__cause__, context, *wrapped(each))
         waiting.extend(link for link in reversed(near) if isinstance(link, BaseException))
 
@@ -205,6 +208,11 @@ def rows() -> list[Row]:
             found[entry.plain] = None
     found.update((row, None) for row in table.sqlstates.values())
     return list(found)
+
+
+def class_names() -> frozenset[str]:
+    """The qualified name of every class in the table."""
+    return frozenset(_table().entries)
 
 
 # Weak keys: a class that was made for one call is not kept for ever.
@@ -341,7 +349,7 @@ def _wraps(error: BaseException, names: tuple[str, ...], depth: int) -> bool:
 
 
 def _led_to(error: BaseException, names: tuple[str, ...]) -> bool:
-    return any(_is_a(link, names) for link in links(error) if link is not error)
+    return any(_is_a(link, names) for link in links(error, own=True) if link is not error)
 
 
 def _has_label(error: BaseException, label: str) -> bool:
@@ -378,7 +386,7 @@ _PASSING: Final = frozenset({"408", "425", "429"})
 
 def _tunnel_refused(error: BaseException) -> bool:
     """Whether a proxy answered CONNECT with a status that another attempt will not change."""
-    for link in links(error):
+    for link in links(error, own=True):
         found = _TUNNEL.search(_text(link))
         if found is not None:
             status = found[1] or found[2]
@@ -406,7 +414,7 @@ _REFUSED_STREAM: Final = 7  # RFC 9113 §7
 
 def _http2_events(error: BaseException) -> Iterator[object]:
     """The HTTP/2 events (h2's) for which a request failed, as httpcore's errors carry them."""
-    for link in links(error):
+    for link in links(error, own=True):
         yield from arguments_of(link)[:1]
 
 
@@ -425,7 +433,7 @@ def _stream_unseen(error: BaseException) -> bool:
     httpcore sends such a request again by itself, unless the last stream is 0: then the peer began
     none, whichever this one was.
     """
-    streams = [get(link, "stream_id") for link in links(error)]
+    streams = [get(link, "stream_id") for link in links(error, own=True)]
     stream = next((each for each in streams if isinstance(each, int)), 1)
     return any(
         isinstance(last := get(event, "last_stream_id"), int) and last < stream

@@ -103,9 +103,9 @@ def _facts(attempt: Attempt, key_names: Collection[str]) -> HttpFacts | None:
 
 def _about_the_network(row: Row) -> bool:
     """Whether the row may be about an HTTP request: not a missing file, nor a database's code."""
-    if row.library in CPYTHON:
+    if row.library in ("CPython", "asyncio"):
         return row.kind in _OF_THE_NETWORK or row.name.startswith(("ssl.", "socket."))
-    return row.library in HTTP_CLIENTS
+    return row.library in HTTP_CLIENTS or row.library in CPYTHON
 
 
 def _shown(bearer: BaseException, error: BaseException) -> Seen:

@@ -97,13 +97,28 @@ def decide_status(
     if row.kind in _SUCCESSES:
         return DoNotRetry(StopReason.SUCCEEDED)
     delay = row.wait if hint is None else hint
-    match server_verdict(fields):
-        case True:
-            return RetryAfter(delay, reason_of(row.kind))
-        case False:
-            return DoNotRetry(StopReason.FORBIDDEN)
-        case None:
-            return decide(row.repeat, row.kind, method, delay)
+    said = server_verdict(fields)
+    if said is None:
+        return decide(row.repeat, row.kind, method, delay)
+    return RetryAfter(delay, reason_of(row.kind)) if said else DoNotRetry(StopReason.FORBIDDEN)
+
+
+def deciding_row(
+    status: int,
+    method: RetryableMethod,
+    headers: object = (),
+    *,
+    known: Collection[str] = (),
+    now: float | datetime | None = None,
+) -> StatusRow:
+    """The row by which `decide_status` decides, for whoever explains a decision.
+
+    >>> deciding_row(403, RetryableMethod.IDEMPOTENT, {"Retry-After": "7"}).reason
+    'GitHub secondary limit with retry-after.'
+    """
+    fields = headers if isinstance(headers, Headers) else Headers(headers)
+    hint = parse_retry_after(fields, status=status, now=now)
+    return status_row(status, _conditions(fields, hint, method, known))
 
 
 def server_verdict(headers: object) -> bool | None:

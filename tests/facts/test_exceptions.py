@@ -1070,6 +1070,22 @@ def test_a_bug_in_a_handler_is_no_network_failure() -> None:
     assert lookup(caught.value) is None
 
 
+def test_an_earlier_failure_that_was_being_handled_is_not_this_one_s_cause() -> None:
+    """A refusal is handled by another command, and that one is dropped after it was sent."""
+    try:
+        raise ConnectionRefusedError
+    except ConnectionRefusedError:
+        try:
+            try:
+                raise ConnectionResetError
+            except ConnectionResetError:
+                raise redis.ConnectionError("Error while reading")  # noqa: B904 - as redis-py does
+        except redis.ConnectionError as error:
+            found = lookup(error)
+    assert found is not None
+    assert found.state == "ambiguous"
+
+
 def test_a_chain_that_bites_its_own_tail_ends() -> None:
     """Cycles of causes are legal."""
     first, second = RuntimeError(1), RuntimeError(2)
@@ -1113,6 +1129,13 @@ def test_an_error_on_which_everything_raises_is_unknown() -> None:
     assert judge(Hostile()) is None
     assert asked_delay(Hostile()) is None
     assert verdict(error=Hostile()) == DoNotRetry(StopReason.NOT_RETRYABLE)
+
+
+def test_a_known_class_on_which_everything_raises_is_unknown_too() -> None:
+    """The table has its parent, but it can be asked nothing."""
+    error = type("Mine", (Hostile, urllib.error.URLError), {})("x")
+    assert lookup(error) is None
+    assert judge(error) is None
 
 
 def test_a_class_that_is_gone_is_not_kept() -> None:
@@ -1200,6 +1223,9 @@ def test_an_error_of_a_database_is_nobody_s_default(row: dict[str, Any]) -> None
         BlockingIOError(),
         InterruptedError(),
         OSError(errno.ECONNRESET, "reset"),
+        OSError(errno.EHOSTDOWN, "down"),
+        OSError(errno.ENETRESET, "reset"),
+        OSError(errno.EWOULDBLOCK, "full"),
         http.client.RemoteDisconnected(),
         urllib.error.URLError(ConnectionRefusedError()),
         asyncio.IncompleteReadError(b"", 4),

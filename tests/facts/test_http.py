@@ -402,6 +402,14 @@ def test_no_body_is_read() -> None:
     assert found.headers["retry-after"] == "7"
 
 
+def test_an_error_of_urllib_s_without_headers_shows_nothing() -> None:
+    """Made by hand, as tests of programs do."""
+    error = urllib.error.HTTPError("http://x/", 0, "", {}, None)  # type: ignore[arg-type]  # that is the point
+    assert of(error) == HttpFacts(request_state="answered")
+    assert judge(error) is None
+    error.close()
+
+
 def test_a_hostile_attempt_has_no_facts() -> None:
     """Never raises."""
 
@@ -489,6 +497,14 @@ def test_headers_take_anything(source: list[object]) -> None:
 def test_one_unreadable_pair_does_not_hide_the_others() -> None:
     """A client's odd line costs that line only."""
     assert Headers([("A", "1"), None, ("only",), ("B", "2")]).items() == (("A", "1"), ("B", "2"))
+
+
+def test_headers_are_values() -> None:
+    """They compare by what they hold, and their `repr` shows names only."""
+    headers = Headers({"Authorization": "secret"})
+    assert headers == Headers([("Authorization", "secret")])
+    assert headers != {"Authorization": "secret"}
+    assert repr(headers) == "<Headers: Authorization>"
 
 
 # The verdict

@@ -87,6 +87,12 @@ def test_a_safety_stands_for_a_method_of_that_safety(method: RetryableMethod) ->
     assert classify_method(method) is method
 
 
+def test_a_safety_shows_as_code() -> None:
+    """As the other enums do."""
+    assert repr(IDEMPOTENT) == "RetryableMethod.IDEMPOTENT"
+    assert IDEMPOTENT == "idempotent"
+
+
 def test_the_standard_library_s_methods_are_tokens() -> None:
     """`http.HTTPMethod` is a `str`."""
     assert classify_method(http.HTTPMethod.GET) is IDEMPOTENT

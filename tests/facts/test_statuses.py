@@ -14,7 +14,7 @@ from retrykit.decision import DoNotRetry, RetryAfter, RetryReason, StopReason
 from retrykit.facts.http import verdict
 from retrykit.facts.kinds import reason_of
 from retrykit.facts.methods import RetryableMethod
-from retrykit.facts.statuses import FROM_THE_BODY, _rows, server_verdict, status_row
+from retrykit.facts.statuses import FROM_THE_BODY, _rows, deciding_row, server_verdict, status_row
 
 TABLE = json.loads((Path(__file__).parents[1] / "data/status.json").read_text("utf-8"))
 
@@ -90,6 +90,14 @@ def test_a_row_keeps_its_reason_and_source(row: dict[str, Any]) -> None:
     assert (found.name, found.kind, found.reason) == (row["name"], row["kind"], row["reason"])
     assert found.source
     assert "(read" not in found.source
+
+
+def test_the_deciding_row_is_that_of_the_decision() -> None:
+    """What an explanation shows is what decided."""
+    headers = {"x-ratelimit-remaining": "0"}
+    row = deciding_row(403, RetryableMethod.NON_IDEMPOTENT, headers)
+    assert row.reason.startswith("GitHub primary limit")
+    assert verdict(403, "POST", headers) == RetryAfter(0.0, reason_of(row.kind))
 
 
 @given(st.integers(-(10**6), 10**6), st.sets(st.sampled_from(sorted(FROM_THE_BODY))))
