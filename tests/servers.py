@@ -32,7 +32,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -72,6 +72,14 @@ class Request:
     def chunked(self) -> bool:
         """Whether the body came in chunks."""
         return (self.header("Transfer-Encoding") or "").lower() == "chunked"
+
+
+class Serve(Protocol):
+    """Starts a server that somebody else closes: what the tests' fixture `serve` is."""
+
+    def __call__(
+        self, *script: Step, then: Step | None = None, tls: ssl.SSLContext | None = None
+    ) -> RawServer: ...
 
 
 class RawServer:

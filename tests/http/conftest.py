@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import ssl
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 import trustme
-from servers import RawServer, Step, refused_port, unaccepting_port
+from servers import RawServer, Serve, Step, refused_port, unaccepting_port
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-
-class Serve(Protocol):
-    """Starts a server that ends with the test."""
-
-    def __call__(
-        self, *script: Step, then: Step | None = None, tls: ssl.SSLContext | None = None
-    ) -> RawServer: ...
 
 
 @pytest.fixture
@@ -53,6 +45,14 @@ def unaccepting() -> Generator[str]:
 def authority() -> trustme.CA:
     """A certificate authority that no client trusts unless told to."""
     return trustme.CA()
+
+
+@pytest.fixture(scope="session")
+def authority_file(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The authority's certificate, for a client that takes a file: `verify=authority_file`."""
+    path = tmp_path_factory.mktemp("authority") / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return str(path)
 
 
 @pytest.fixture(scope="session")
