@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from retrykit._context import entry, innermost, laid
 from retrykit._validate import whole
 from retrykit.clock import async_library
+from retrykit.testing._clock import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -53,7 +54,10 @@ class Skips:
 
 @dataclass(frozen=True, slots=True)
 class InstantClock:
-    """A clock with its waits taken out; what it shows is what it would show after them."""
+    """A clock with its waits taken out; what it shows is what it would show after them.
+
+    A virtual clock keeps its waits, which take no time anyway.
+    """
 
     clock: Clock
     skips: Skips
@@ -70,12 +74,19 @@ class InstantClock:
     def sleep(self, seconds: float, /) -> None:
         """Record the wait and return."""
         self.record(seconds)
-        self.skips.add(seconds)
+        if isinstance(self.clock, VirtualClock):
+            self.clock.sleep(seconds)
+        else:
+            self.skips.add(seconds)
 
     async def sleep_async(self, seconds: float, /) -> None:
         """Record the wait and give way once: a cancel arrives."""
-        self.sleep(seconds)
-        await async_library().sleep(0)
+        self.record(seconds)
+        if isinstance(self.clock, VirtualClock):
+            await self.clock.sleep_async(seconds)
+        else:
+            self.skips.add(seconds)
+            await async_library().sleep(0)
 
 
 @contextmanager

@@ -39,10 +39,25 @@ class Decided(NamedTuple):
     reason: str
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
+    """One decision with its function, and as a line of text."""
+
     function: str
     decided: Decided
     text: str
+
+
+def line_of(event: Event) -> Line | None:
+    """What an event tells of a decision; `None` where it tells of none."""
+    if isinstance(event, RetryScheduled):
+        decided = Decided("retry", event.delay, str(event.reason))
+    elif isinstance(event, CallEnded):
+        decided = Decided("stop", None, str(event.reason))
+    elif isinstance(event, CallSucceeded):
+        decided = Decided("stop", None, "succeeded")
+    else:
+        return None
+    return Line(event.function, decided, _text(event))
 
 
 class RetryTrace:
@@ -52,19 +67,13 @@ class RetryTrace:
     """
 
     def __init__(self) -> None:
-        self._lines: list[_Line] = []
+        self._lines: list[Line] = []
 
     def __call__(self, event: Event, /) -> None:
         """Take an event: a trace is a listener."""
-        if isinstance(event, RetryScheduled):
-            decided = Decided("retry", event.delay, str(event.reason))
-        elif isinstance(event, CallEnded):
-            decided = Decided("stop", None, str(event.reason))
-        elif isinstance(event, CallSucceeded):
-            decided = Decided("stop", None, "succeeded")
-        else:
-            return
-        self._lines.append(_Line(event.function, decided, _text(event)))
+        line = line_of(event)
+        if line is not None:
+            self._lines.append(line)
 
     @property
     def decisions(self) -> list[Decided]:
