@@ -380,7 +380,9 @@ def _locked(error: BaseException) -> bool:
     return not _sqlite(error) and _text(error).startswith("database is locked")
 
 
-_TUNNEL: Final = re.compile(r"Tunnel connection failed: ([0-9]{3})\b|^([0-9]{3}) ")
+# urllib3's and http.client's text, then httpcore's ("407 Proxy Authentication Required") and
+# aiohttp's ("407, message=...").
+_TUNNEL: Final = re.compile(r"Tunnel connection failed: ([0-9]{3})\b|^([0-9]{3})[ ,]")
 _PASSING: Final = frozenset({"408", "425", "429"})
 
 

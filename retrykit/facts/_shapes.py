@@ -35,6 +35,13 @@ _OUTGOING: Final = frozenset(
     }
 )
 
+_NO_ANSWER: Final = frozenset(
+    {
+        "aiohttp.client_exceptions.ClientHttpProxyError",
+        "aiohttp.http_exceptions.HttpProcessingError",
+    }
+)
+
 
 class Seen(NamedTuple):
     """What could be seen; `None` for what could not."""
@@ -129,13 +136,14 @@ def shown_by(error: BaseException) -> Seen:
         if seen is not None:
             return seen
     # aiohttp's error is half a response, stripe's names the status its own way.
-    request = get(error, "request_info")
+    request, status = get(error, "request_info"), whole_status(get(error, "http_status"))
     if request is None:
         request = get(error, "request")
-    asked = request_in(request) or NOTHING
-    status = whole_status(get(error, "http_status"))
-    if status is None and get(error, "request_info") is not None and not _unparsed(error):
+    elif not _not_the_server_s(error):
         status = whole_status(get(error, "status"))
+    asked = request_in(request) or NOTHING
+    if asked.method == "CONNECT":  # the proxy's request, not the caller's
+        asked = NOTHING
     if status is None:
         return asked
     return asked._replace(status=status, headers=Headers(get(error, "headers")))
@@ -198,10 +206,10 @@ def _botocore(value: object) -> Seen | None:
     return None if status is None else Seen(status, Headers(item(metadata, "HTTPHeaders")))
 
 
-def _unparsed(error: BaseException) -> bool:
-    """Whether aiohttp could not parse the answer: the status of its error is then its own."""
-    cause = error.__cause__
-    return "aiohttp.http_exceptions.HttpProcessingError" in qualified_names(cause)
+def _not_the_server_s(error: BaseException) -> bool:
+    """Whether the status of aiohttp's error is a proxy's, or made up for what it could not parse."""
+    names = (*qualified_names(error), *qualified_names(error.__cause__))
+    return not _NO_ANSWER.isdisjoint(names)
 
 
 def _is_httplib2(value: object) -> bool:

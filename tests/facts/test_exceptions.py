@@ -629,10 +629,22 @@ def test_a_proxy_that_refuses_the_tunnel_for_good_is_final(text: str, transient:
         urllib.error.URLError(OSError(text)),
         httpx.ProxyError(text.removeprefix("Tunnel connection failed: ")),
     ]
+    if text.startswith("Tunnel"):
+        connect = REQUEST_INFO._replace(method="CONNECT")
+        status = int(text.split()[3])
+        errors.append(aiohttp.ClientHttpProxyError(connect, (), status=status))
     for error in errors:
         found = lookup(error)
         assert found is not None
         assert found.transient is transient, error
+
+
+def test_a_proxy_s_answer_is_not_the_server_s() -> None:
+    """aiohttp's error for CONNECT has the proxy's status and method: the POST never left."""
+    connect = REQUEST_INFO._replace(method="CONNECT")
+    error = aiohttp.ClientHttpProxyError(connect, (), status=502)
+    assert verdict(method="POST", error=error) == RetryAfter(0.0, RetryReason.CONNECTION_FAILED)
+    assert judge(error) == RetryAfter(0.0, RetryReason.CONNECTION_FAILED)
 
 
 def test_a_wrapped_failure_decides_for_urllib3() -> None:
