@@ -21,6 +21,7 @@ from retrykit.events import (
     EVERY_KIND,
     AttemptFailed,
     AttemptStarted,
+    CallCancelled,
     CallEnded,
     CallFailed,
     CallGaveUp,
@@ -170,7 +171,8 @@ class OpenTelemetryListener:
                 instruments.give_ups.add(
                     1, {**attributes, "retrykit.stop.reason": event.reason.value}
                 )
-            attributes |= self._error_type(event)
+            if not isinstance(event, CallCancelled):  # what it tells of is an attempt before
+                attributes |= self._error_type(event)
         if ending is not None:
             instruments.calls.add(1, {**attributes, "retrykit.call.result": ending})
 
@@ -218,6 +220,7 @@ class OpenTelemetryListener:
                 if call is None or not call.finish(reason):
                     self._tell(event)  # it ended in a wait, of which there is no span
                 if call is not None:
+                    call.is_over = True
                     _innermost.set(call.outer)
             case _:
                 pass
@@ -275,12 +278,14 @@ class _Traced:
         "_is_http",
         "_listener",
         "_span",
+        "is_over",
         "outer",
     )
 
     def __init__(
         self, listener: OpenTelemetryListener, event: Event, outer: _Traced | None
     ) -> None:
+        self.is_over = False
         self.outer = outer
         self._listener = listener
         self._function = event.function
@@ -297,11 +302,6 @@ class _Traced:
             and self._depth == event.depth
             and self._function == event.function
         )
-
-    @property
-    def is_running(self) -> bool:
-        """Whether an attempt has begun and was not told to have ended."""
-        return self._span is not None
 
     def begin(self, tracer: Tracer, event: AttemptStarted) -> None:
         """Start the attempt's span, and make it the current one."""
@@ -360,7 +360,7 @@ def _without_stale(listener: OpenTelemetryListener, event: Event) -> _Traced | N
     The same function cannot run twice at the same depth: the older of the two was dropped.
     """
     call = _innermost.get()
-    while call is not None and (call.is_of(listener, event) or not call.is_running):
+    while call is not None and (call.is_over or call.is_of(listener, event)):
         call.finish({})
         call = call.outer
     return call

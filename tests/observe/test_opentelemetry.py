@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 from email.message import Message
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from retrykit import (
     OnResult,
     RatioBudget,
     RetryPolicy,
+    RetryReason,
     retry,
 )
 from retrykit.decision import StopReason
@@ -125,6 +127,8 @@ def _no_noise_and_nothing_left(caplog: pytest.LogCaptureFixture) -> Iterator[Non
     yield
     assert [record.getMessage() for record in caplog.records] == []
     assert trace.get_current_span() is before
+    held = [value for key, value in contextvars.copy_context().items() if "retrykit" in key.name]
+    assert held == [None] * len(held)
 
 
 def policy(listener: OpenTelemetryListener, **fields: Any) -> RetryPolicy:
@@ -367,6 +371,29 @@ class TestSpans:
         assert second.start_time is not None
         assert first.start_time <= first.end_time <= second.start_time  # type: ignore[operator]  # it was started
 
+    def test_a_span_ends_when_its_attempt_was_told_to_have_failed(self, sdk: Telemetry) -> None:
+        """What the policy takes to decide is not counted to the attempt."""
+        listener = sdk.listener(traces="spans")
+        outcome = Raised(OSError())
+        why = ("backoff", RetryReason.TRANSIENT, "OSError", outcome)
+        listener(AttemptStarted(None, "f", 1, 0, 0.0))
+        listener(AttemptFailed(None, "f", 1, 0, 0.1, 0.1, "OSError", outcome))
+        failed = time.time_ns()
+        time.sleep(0.001)
+        listener(RetryScheduled(None, "f", 1, 0, 0.1, 0.5, *why))
+        (span,) = sdk.spans
+        assert span.end_time is not None
+        assert span.end_time <= failed
+        listener(CallCancelled(None, "f", 1, 0, 0.2, StopReason.CANCELLED, None, None, ()))
+
+    def test_two_listeners_on_one_call(self, sdk: Telemetry) -> None:
+        """The first has its spans, and the context is left as it was found."""
+        other = Telemetry()
+        listeners = (sdk.listener(traces="spans"), other.listener(traces="spans"))
+        policy(listeners[0], listeners=listeners).call(failing(2))
+        numbers = [attributes(span)["retrykit.attempt.number"] for span in sdk.spans]
+        assert numbers == [1, 2, 3]
+
     def test_nested_calls_nest(self, sdk: Telemetry) -> None:
         """A retried call inside another's attempt is below that attempt."""
         quick = policy(sdk.listener(traces="spans"))
@@ -397,6 +424,22 @@ class TestSpans:
         assert count(3) == 3
         ids = [id_of(span) for span in sdk.spans]
         assert [parent_id(span) for span in sdk.spans] == [*ids[1:], None]
+
+    def test_a_call_that_is_made_in_anothers_wait(self, sdk: Telemetry) -> None:
+        """What decides about the wait may be retried itself: the waiting call goes on as before."""
+        quick = policy(sdk.listener(traces="spans"))
+
+        def probe() -> bool:
+            quick.call(failing(1))
+            return False
+
+        with sdk.span("request") as request:
+            outer = failing(2, http_error(503))
+            outer.__qualname__ = "outer"
+            quick.replace(stop_when=probe).call(outer)
+        told = [attributes(span) for span in sdk.named("attempt outer")]
+        assert [each.get("http.request.resend_count") for each in told] == [None, 1, 2]
+        assert {parent_id(span) for span in sdk.named("attempt outer")} == {id_of(request)}
 
     def test_concurrent_calls_keep_apart(self, sdk: Telemetry) -> None:
         """On asyncio, each attempt is below its own task's span, over all waits."""
@@ -704,11 +747,18 @@ class TestSpans:
             listener(AttemptFailed(None, "f", 1, 0, 0.1, 0.1, "OSError", outcome))
             return current_name()
 
+        def go_on_elsewhere() -> str:
+            with sdk.span("other"):
+                return go_on()
+
         with sdk.span("request"):
+            taken = contextvars.copy_context().run(begin)
+            assert taken.run(go_on_elsewhere) == "other"
+            taken.run(listener, CallSucceeded(None, "f", 1, 0, 0.1, 0.1))
             taken = contextvars.copy_context().run(begin)
             assert taken.run(go_on) == "request"
             taken.run(listener, CallSucceeded(None, "f", 1, 0, 0.1, 0.1))
-        assert len(sdk.named("attempt f")) == 1
+        assert len(sdk.named("attempt f")) == 2
 
     def test_calls_whose_end_is_never_told_do_not_pile_up(self, sdk: Telemetry) -> None:
         """The next call of the same function ends what the last one left, and its context."""
@@ -989,8 +1039,8 @@ class TestMetrics:
 
     def test_a_cancelled_call(self, sdk: Telemetry) -> None:
         """A result of its own, without the type of an error that did not end it."""
-        listener = sdk.listener()
-        listener(CallCancelled(None, "f", 1, 0, 0.1, StopReason.CANCELLED, None, None, ()))
+        ended = (StopReason.CANCELLED, "OSError", Raised(OSError()), ())
+        sdk.listener()(CallCancelled(None, "f", 2, 0, 0.1, *ended))
         ((told, _),) = sdk.points("retrykit.calls")
         assert told == {"code.function.name": "f", "retrykit.call.result": "cancelled"}
 
