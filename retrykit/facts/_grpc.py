@@ -20,9 +20,9 @@ _MOST_DETAILS: Final = 100
 _LONGEST_DELAY: Final = 2.0**31
 
 # A signed 32-bit number in ASCII "with no unnecessary leading zeros" (gRPC A6).
-_PUSHBACK: Final = re.compile(r"0|-?[1-9][0-9]{0,9}")
+_PUSHBACK: Final = r"0|-?[1-9][0-9]{0,9}"
 _RETRY_INFO: Final = "google.rpc.RetryInfo"
-_SECONDS: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)s")
+_SECONDS: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)s"
 
 
 def codes(error: object) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def retry_info(error: object) -> float | None:
     details = get(error, "details")
     several = cast("list[object]", details) if isinstance(details, list) else []
     for detail in several[:_MOST_DETAILS]:
-        asked = _SECONDS.fullmatch(str(item(detail, "retryDelay")))
+        asked = re.fullmatch(_SECONDS, str(item(detail, "retryDelay")))
         if asked and str(item(detail, "@type")).rpartition("/")[2] == _RETRY_INFO:
             return min(float(asked[1]), _LONGEST_DELAY)
         delay = get(detail, "retry_delay")
@@ -71,7 +71,7 @@ def _said(error: object) -> int | None:
     for name, value in _trailers(error):
         if name == "grpc-retry-pushback-ms":
             text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
-            said = int(text) if _PUSHBACK.fullmatch(text) else -1
+            said = int(text) if re.fullmatch(_PUSHBACK, text) else -1
             return said if -(2**31) <= said < 2**31 else -1
     return None
 

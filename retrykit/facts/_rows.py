@@ -298,14 +298,12 @@ _CODES: Final[dict[str, Callable[[Any], tuple[str, ...]]]] = {
     "grpc.RpcError": _grpc.codes,
 }
 
-_SQLSTATE: Final = re.compile(r"[0-9A-Z]{5}")
-
 
 def _sqlstate(error: BaseException) -> str | None:
     """The SQLSTATE that a database's error carries, whichever driver made it."""
     for name in ("sqlstate", "pgcode"):
         code = get(error, name)
-        if isinstance(code, str) and _SQLSTATE.fullmatch(code):
+        if isinstance(code, str) and len(code) == 5 and code.isascii() and code.isalnum():
             # asyncpg says "does not exist" also of a connection that is lost in mid-query.
             lost = code == "08003" and "in the middle of operation" in _text(error)
             return "08006" if lost else code
@@ -330,8 +328,7 @@ def _condition(row: dict[str, Any]) -> Callable[[BaseException], bool] | None:
         case {"labels": labels}:
             return lambda error: all(_has_label(error, label) for label in labels)
         case {"text": pattern}:
-            search = re.compile(pattern).search
-            return lambda error: search(_text(error)) is not None
+            return lambda error: re.search(pattern, _text(error)) is not None
         case {"check": name}:
             return _CHECKS[name]
         case _:
@@ -364,7 +361,8 @@ def _text(error: BaseException) -> str:
         return ""
 
 
-_CONNECTING: Final = re.compile(
+# Patterns are compiled on first use (by `re`'s own cache): few programs meet them.
+_CONNECTING: Final = (
     r"connection (?:failed|is bad|timeout|to server )|could not (?:connect|translate host name)"
     r"|failed to resolve host|no host found"
 )
@@ -372,7 +370,7 @@ _CONNECTING: Final = re.compile(
 
 def _connecting(error: BaseException) -> bool:
     """Whether libpq never got a connection: psycopg then keeps the one that failed."""
-    return get(error, "pgconn") is not None or _CONNECTING.match(_text(error)) is not None
+    return get(error, "pgconn") is not None or re.match(_CONNECTING, _text(error)) is not None
 
 
 def _locked(error: BaseException) -> bool:
@@ -382,14 +380,14 @@ def _locked(error: BaseException) -> bool:
 
 # urllib3's and http.client's text, then httpcore's ("407 Proxy Authentication Required") and
 # aiohttp's ("407, message=...").
-_TUNNEL: Final = re.compile(r"Tunnel connection failed: ([0-9]{3})\b|^([0-9]{3})[ ,]")
+_TUNNEL: Final = r"Tunnel connection failed: ([0-9]{3})\b|^([0-9]{3})[ ,]"
 _PASSING: Final = frozenset({"408", "425", "429"})
 
 
 def _tunnel_refused(error: BaseException) -> bool:
     """Whether a proxy answered CONNECT with a status that another attempt will not change."""
     for link in links(error, own=True):
-        found = _TUNNEL.search(_text(link))
+        found = re.search(_TUNNEL, _text(link))
         if found is not None:
             status = found[1] or found[2]
             return status[0] == "4" and status not in _PASSING

@@ -7,11 +7,10 @@ be false (requests' is, where it failed).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from retrykit.facts._headers import Headers
-from retrykit.facts.methods import IDEMPOTENCY_KEY, classify_method
+from retrykit.facts.methods import IDEMPOTENCY_KEY, classify_method, is_token
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from retrykit.facts.methods import RetryableMethod
     from retrykit.outcome import Call
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_LONGEST_METHOD: Final = 64
 _LONGEST_URL: Final = 65_536
 
 # A request among the call's arguments counts only if it is certainly an outgoing one: a web
@@ -182,7 +181,7 @@ def bare_url(url: object) -> str | None:
         url = str(url)
     if not isinstance(url, str) or not url or len(url) > _LONGEST_URL:
         return None
-    text = re.split(r"[?#]", url, maxsplit=1)[0]
+    text = url.partition("#")[0].partition("?")[0]
     scheme, slashes, rest = text.partition("//")
     if not slashes or scheme[-1:] not in ("", ":"):
         return text
@@ -207,7 +206,7 @@ def _botocore(value: object) -> Seen | None:
 
 
 def _not_the_server_s(error: BaseException) -> bool:
-    """Whether the status of aiohttp's error is a proxy's, or made up for what it could not parse."""
+    """Whether the status of aiohttp's error is a proxy's, or made up for want of an answer."""
     names = (*qualified_names(error), *qualified_names(error.__cause__))
     return not _NO_ANSWER.isdisjoint(names)
 
@@ -224,5 +223,6 @@ def _httplib2(value: object) -> Seen:
 def _token(value: object) -> str | None:
     if isinstance(value, bytes):
         value = value.decode("latin-1")
-    # `str.__str__` makes a plain string of an enum's member too.
-    return str.__str__(value) if isinstance(value, str) and _TOKEN.fullmatch(value) else None
+    if not isinstance(value, str) or len(value) > _LONGEST_METHOD or not is_token(value):
+        return None
+    return str.__str__(value)  # a plain string, of an enum's member too

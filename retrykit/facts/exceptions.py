@@ -10,8 +10,6 @@ from retrykit.facts._rows import CPYTHON, Row, Unlisted, links, own_row
 from retrykit.facts._shapes import NOTHING, Seen, shown_by
 from retrykit.facts.kinds import decide
 from retrykit.facts.methods import RetryableMethod
-from retrykit.facts.retry_after import parse_retry_after
-from retrykit.facts.statuses import decide_status, server_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -117,10 +115,18 @@ def _judge(error: BaseException, now: float | datetime | None) -> RetryDecision 
     match decide_error(row, seen, method, now=now):
         case RetryAfter() | DoNotRetry(StopReason.NOT_IDEMPOTENT) as decision:
             return decision
-        case DoNotRetry() as decision if server_verdict(seen.headers) is False:
+        case DoNotRetry() as decision if _forbidden_by_server(seen):
             return decision
         case _:
             return None
+
+
+def _forbidden_by_server(seen: Seen) -> bool:
+    if seen.status is None:
+        return False
+    from retrykit.facts.statuses import server_verdict
+
+    return server_verdict(seen.headers) is False
 
 
 def _is_ours(error: BaseException, row: Row, seen: Seen) -> bool:
@@ -150,6 +156,10 @@ def decide_error(
     """
     status, hint = seen.status, None
     if status is not None:
+        # Loaded with the first response: a bare error needs nothing of it.
+        from retrykit.facts.retry_after import parse_retry_after
+        from retrykit.facts.statuses import decide_status, server_verdict
+
         said = server_verdict(seen.headers) if status >= 400 else None
         if said is not None or _status_decides(row, status):
             decision = decide_status(status, method, seen.headers, known=known, now=now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,9 +12,11 @@ from retrykit.facts._headers import Headers
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# What can be sent as a key: printable ASCII, as the draft's String and as Stripe's limit have it.
-_KEY: Final = re.compile(r"[ -~]{1,255}")
+_TOKEN: Final = frozenset(
+    "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+# What can be sent as a key is printable ASCII, as the draft's String has it, of Stripe's length.
+_LONGEST_KEY: Final = 255
 
 IDEMPOTENCY_KEY: Final = ("Idempotency-Key",)
 """The header that makes any method repeatable, where the server honours it."""
@@ -75,7 +76,7 @@ def classify_method(
             return method
     elif isinstance(method, (str, bytes)):
         token = method if isinstance(method, str) else method.decode("latin-1")
-        if not _TOKEN.fullmatch(token):
+        if not is_token(token):
             return RetryableMethod.NON_IDEMPOTENT
         row = method_row(token)
         if row is not None and row.idempotent:
@@ -87,6 +88,11 @@ def classify_method(
         if _has_key(headers, key_names)
         else RetryableMethod.NON_IDEMPOTENT
     )
+
+
+def is_token(text: str) -> bool:
+    """Whether this can be a method at all (RFC 9110 §5.6.2)."""
+    return text != "" and _TOKEN.issuperset(text)
 
 
 def method_row(method: str) -> MethodRow | None:
@@ -105,7 +111,8 @@ def _has_key(headers: object, key_names: Collection[str]) -> bool:
     if len(values) != 1:
         return False
     value = values.pop()
-    return _KEY.fullmatch(value) is not None and value != '""'
+    sendable = len(value) <= _LONGEST_KEY and value.isascii() and value.isprintable()
+    return sendable and value not in ("", '""')
 
 
 @cache
