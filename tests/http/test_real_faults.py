@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import http.client
+import inspect
 import io
 import socket
 import ssl
@@ -19,7 +20,7 @@ import urllib.request
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -542,6 +543,21 @@ FAULTS: Final[Mapping[str, Fault]] = {
         OnAccept(reset),
         at="tls",
     ),
+    "closed in the handshake": Fault(
+        "connection_failed",
+        "unsent",
+        {
+            "requests": ambiguous("requests.exceptions.SSLError"),
+            "httpx": "httpx.ConnectError",
+            "aiohttp": "aiohttp.client_exceptions.ClientConnectorError",
+            "urllib3": ambiguous("urllib3.exceptions.SSLError"),
+            "urllib3 retries": ambiguous("urllib3.exceptions.MaxRetryError"),
+            "http.client": ambiguous("ssl.SSLEOFError"),
+            "urllib": ambiguous("urllib.error.URLError"),
+        },
+        OnAccept(drop_greeting),
+        at="tls",
+    ),
     "stall in the handshake": Fault(
         "timed_out",
         "unsent",
@@ -576,9 +592,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
         "unsent",
         {
             **TUNNEL,
-            "aiohttp": Comes(
-                "aiohttp.client_exceptions.ClientHttpProxyError", "by_status", "answered"
-            ),
+            "aiohttp": "aiohttp.client_exceptions.ClientHttpProxyError",
             "http.client": UNKNOWN_OSERROR,
         },
         answer(502),
@@ -589,9 +603,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
         "unsent",
         {
             **TUNNEL,
-            "aiohttp": Comes(
-                "aiohttp.client_exceptions.ClientHttpProxyError", "by_status", "answered"
-            ),
+            "aiohttp": "aiohttp.client_exceptions.ClientHttpProxyError",
             "http.client": UNKNOWN_OSERROR,
         },
         answer(407),
@@ -664,6 +676,87 @@ def meet(
             error = raised
         # What a proxy is asked for itself is not the request.
         return error, [read for read in server.requests if read.method != "CONNECT"]
+
+
+# What only some clients make of an answer
+
+
+def of_requests_json(url: str) -> None:
+    requests.get(url, timeout=LONG).json()
+
+
+def of_urllib3_retry_after(url: str) -> None:
+    with urllib3.PoolManager(retries=urllib3.Retry(1, status_forcelist=[503])) as pool:
+        pool.request("GET", url, timeout=LONG)
+
+
+def of_urlretrieve(url: str) -> None:
+    urllib.request.urlretrieve(url)
+
+
+async def of_asyncio_streams(url: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    try:
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(100)
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def of_aiohttp_json(url: str) -> None:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        await response.json()
+
+
+async def of_aiohttp_websocket(url: str) -> None:
+    async with aiohttp.ClientSession() as session, session.ws_connect(url):
+        pass
+
+
+async def of_aiohttp_fingerprint(url: str) -> None:
+    pinned = aiohttp.Fingerprint(bytes(32))
+    async with aiohttp.ClientSession() as session, session.get(url, ssl=pinned):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("get", "step", "name"),
+    [
+        (of_requests_json, answer(body=b"<html>"), "requests.exceptions.JSONDecodeError"),
+        (
+            of_urllib3_retry_after,
+            answer(503, {"Retry-After": "1.5"}),
+            "urllib3.exceptions.InvalidHeader",
+        ),
+        (of_urlretrieve, truncated(), "urllib.error.ContentTooShortError"),
+        (of_asyncio_streams, truncated(), "asyncio.IncompleteReadError"),
+        (of_aiohttp_json, answer(body=b"<html>"), "aiohttp.client_exceptions.ContentTypeError"),
+        (of_aiohttp_websocket, answer(503), "aiohttp.client_exceptions.WSServerHandshakeError"),
+        (
+            of_aiohttp_fingerprint,
+            answer(),
+            "aiohttp.client_exceptions.ServerFingerprintMismatch",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_answer_that_only_one_client_objects_to(
+    get: Callable[[str], Any], step: Step, name: str, serve: Serve, server_tls: ssl.SSLContext
+) -> None:
+    """The error has the row of its own name."""
+    server = serve(then=step, tls=server_tls if get is of_aiohttp_fingerprint else None)
+    row = None
+    try:
+        if inspect.iscoroutinefunction(get):
+            asyncio.run(get(server.url()))
+        else:
+            get(server.url())
+    except Exception as error:
+        row = lookup(error)
+    assert row is not None
+    assert row.name == name
 
 
 # Faults of the client's own making
