@@ -317,7 +317,7 @@ def _condition(row: dict[str, Any]) -> Callable[[BaseException], bool] | None:
     """The row's condition as a function; `None` where it has none."""
     match row:
         case {"wraps": names}:
-            return lambda error: _wraps(error, tuple(names), _LONGEST_CHAIN)
+            return lambda error: _wraps(error, tuple(names))
         case {"from": names}:
             return lambda error: _led_to(error, tuple(names))
         case {"attr": attributes}:
@@ -339,10 +339,20 @@ def _is_a(error: BaseException, names: tuple[str, ...]) -> bool:
     return any(table_name(name) in names for name in qualified_names(error))
 
 
-def _wraps(error: BaseException, names: tuple[str, ...], depth: int) -> bool:
-    return depth > 0 and any(
-        _is_a(held, names) or _wraps(held, names, depth - 1) for held in wrapped(error)
-    )
+def _wraps(error: BaseException, names: tuple[str, ...]) -> bool:
+    """Whether one of these is among what the error holds as a value, at whatever depth."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting and len(seen) < _LONGEST_CHAIN:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        held = tuple(wrapped(each))
+        if any(_is_a(inner, names) for inner in held):
+            return True
+        waiting.extend(reversed(held))
+    return False
 
 
 def _led_to(error: BaseException, names: tuple[str, ...]) -> bool:

@@ -1118,10 +1118,21 @@ def raised_from(error: BaseException, cause: BaseException) -> BaseException:
     return error
 
 
-def test_a_wrapper_of_itself_ends() -> None:
-    """An error whose `reason` is itself."""
-    error = urllib.error.URLError("?")
-    error.reason = error
+@pytest.mark.parametrize(
+    "error",
+    [
+        urllib.error.URLError("?"),
+        requests.ConnectionError("?"),
+        urllib3.exceptions.MaxRetryError(POOL, "/"),
+        httpx.ProxyError("?"),
+        made("sqlalchemy.exc.OperationalError"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_wrapper_of_itself_ends(error: Any) -> None:
+    """An error that holds itself under every name, and was raised from itself."""
+    error.reason = error.orig = error.original_error = error.__context__ = error
+    error.args = (error,)
     assert lookup(error) is not None
 
 
