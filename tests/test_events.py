@@ -280,7 +280,7 @@ class TestFields:
             "retrykit_reason": "timed_out",
             "retrykit_error_type": "TimeoutError",
         }
-        assert json.loads(json.dumps(ours)) == ours
+        assert {type(value) for value in ours.values()} == {str, int, float}
 
     def test_a_give_up_carries_its_reason(self, records: Records) -> None:
         """The End's fields are those of a retry without the wait."""
@@ -515,7 +515,8 @@ class TestOtherLoggers:
         adapter = logging.LoggerAdapter(inner, {"user": "ann"})
         LogRetries(adapter)(scheduled())
         (record,) = handler.records
-        assert record.msg % record.args == record.getMessage() == LINE.format("fetch")
+        assert record.args == ("fetch", 1, "TimeoutError", "timed_out", 0.25, "backoff")
+        assert record.getMessage() == LINE.format("fetch")
         assert record.__dict__["request"] == "r-1"
         assert record.__dict__["user"] == "ann"
         assert record.__dict__["retrykit_reason"] == "timed_out"

@@ -605,6 +605,7 @@ class TestSettings:
             ({"buckets": 5}, TypeError, "buckets must be a tuple of seconds, got 5"),
             ({"buckets": ()}, ValueError, "buckets must be one or more rising bounds"),
             ({"buckets": (2, 1)}, ValueError, "buckets must be one or more rising bounds"),
+            ({"buckets": (1, 1)}, ValueError, "buckets must be one or more rising bounds"),
             ({"buckets": (1, float("nan"))}, ValueError, "buckets must be finite, got nan"),
             ({"buckets": (0, 1)}, ValueError, "buckets must be above 0, got 0"),
             ({"budgets": [RatioBudget()]}, TypeError, "budgets must be a mapping of names"),
