@@ -557,6 +557,9 @@ def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) 
     what is no executor costs the call its retries and nothing else: this is logged.
     """
     outer = cell._outer
+    policy_for = getattr(factory, "policy_for", None)
+    if policy_for is not None:
+        factory = policy_for(cell.call)
     settings = settings_of(factory)
     cap, off = None, False
     # A call that has begun goes on as it began, whatever another thread switches meanwhile.
