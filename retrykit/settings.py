@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from retrykit._validate import function, instance_not_class, one_of, seconds, shown
 from retrykit.clock import Clock, SystemClock
-from retrykit.events import kinds_of, log_retries
+from retrykit.events import EVERY_KIND, kinds_of, log_retries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,20 +53,16 @@ class CallSettings:
     def takers(self) -> Takers:
         """The listeners for each kind of event that anybody takes, as their `kinds` stand now."""
         listeners = self.listeners
-        if len(listeners) == 1:  # the default, spared a tuple
-            kinds = kinds_of(listeners[0])
-            takers = self._takers.get(kinds)
-            if takers is None:
-                takers = self._takers[kinds] = dict.fromkeys(kinds, listeners)
-            return takers
-        key = tuple(map(kinds_of, listeners))
+        one = len(listeners) == 1  # the default, spared a tuple
+        key = kinds_of(listeners[0]) if one else tuple(map(kinds_of, listeners))
         takers = self._takers.get(key)
         if takers is None:
-            takers = {}
-            for listener, kinds in zip(self.listeners, key, strict=True):
-                for kind in kinds:
-                    takers[kind] = (*takers.get(kind, ()), listener)
-            self._takers[key] = takers
+            takers = self._takers[key] = {}
+            asked = [(each, tuple(kinds_of(each))) for each in listeners]
+            for kind in EVERY_KIND:  # a base class stands for the kinds below it
+                found = tuple([each for each, kinds in asked if issubclass(kind, kinds)])
+                if found:
+                    takers[kind] = found
         return takers
 
     def __reduce__(self) -> Any:
