@@ -106,6 +106,7 @@ async def drive_async(
 
 async def pause_async(session: Session, wait: float) -> bool:
     """Wait, and tell whether the next attempt is made."""
+    await session.discard_async()
     try:
         await session.clock.sleep_async(wait)
     except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands

@@ -81,6 +81,7 @@ def drive(
 
 def pause(session: Session, wait: float) -> bool:
     """Wait, and tell whether the next attempt is made."""
+    session.discard()
     try:
         if session.waits_plainly and wait <= LONGEST_SLEEP:
             time.sleep(wait)

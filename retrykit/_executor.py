@@ -21,6 +21,7 @@ import math
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from retrykit._exchange import Exchange
 from retrykit._validate import INFINITY, is_number, shown
 from retrykit.backoff import ByReason
 from retrykit.classify import leaves_of
@@ -373,7 +374,9 @@ class PolicyExecutor:
 
 
 def one_shots(call: Call) -> tuple[Any, ...]:
-    """The arguments that can be gone through only once, as far as that can be told."""
+    """What can be gone through only once, as far as that can be told: arguments, or a request."""
+    if isinstance(call, Exchange):
+        return (call,)
     values = (*call.args, *call.kwargs.values()) if call.kwargs else call.args
     for each in values:
         if each.__class__ in _ONE_SHOT:
@@ -382,7 +385,9 @@ def one_shots(call: Call) -> tuple[Any, ...]:
 
 
 def begun_using(one_shot: Any) -> bool:
-    """Whether a generator, async generator or coroutine has been started."""
+    """Whether a generator, async generator or coroutine has been started, or a body sent."""
+    if isinstance(one_shot, Exchange):
+        return not one_shot.replayable()
     kind = one_shot.__class__
     if kind is GeneratorType:
         return inspect.getgeneratorstate(one_shot) != inspect.GEN_CREATED

@@ -13,7 +13,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from retrykit._context import LEAST_REMAINING, LiveAttempt, entry, everywhere, innermost, scopes
-from retrykit._executor import PolicyExecutor, StrategyError, asks_to_stop, proper_decision
+from retrykit._exchange import Exchange
+from retrykit._executor import (
+    PolicyExecutor,
+    StrategyError,
+    asks_to_stop,
+    begun_using,
+    one_shots,
+    proper_decision,
+)
 from retrykit._validate import shown
 from retrykit.clock import SystemClock
 from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, RetryReason, StopReason
@@ -53,6 +61,7 @@ _CANCELLED: Final = StopReason.CANCELLED
 _DISABLED: Final = DoNotRetry(StopReason.DISABLED)
 _NESTED: Final = DoNotRetry(StopReason.NESTED)
 _STOPPED: Final = DoNotRetry(StopReason.STOPPED)
+_NOT_REPLAYABLE: Final = DoNotRetry(StopReason.NOT_REPLAYABLE)
 _ATTEMPTS_EXHAUSTED: Final = DoNotRetry(StopReason.ATTEMPTS_EXHAUSTED)
 _DEADLINE_EXCEEDED: Final = DoNotRetry(StopReason.DEADLINE_EXCEEDED)
 _STRATEGY_FAILED: Final = DoNotRetry(StopReason.STRATEGY_FAILED)
@@ -232,6 +241,18 @@ class Session:
         else:
             self._succeed(self._now())
 
+    def discard(self) -> None:
+        """Before a wait: let go of what the failed attempt left open."""
+        call, outcome = self.call, self._outcome
+        if isinstance(call, Exchange) and outcome is not None:
+            call.discard(outcome)
+
+    async def discard_async(self) -> None:
+        """The same for async drivers."""
+        call, outcome = self.call, self._outcome
+        if isinstance(call, Exchange) and outcome is not None:
+            await call.discard_async(outcome)
+
     def resume(self) -> bool:
         """After a wait: whether the next attempt is made. If not, the last outcome stands."""
         now = self._now()
@@ -359,6 +380,8 @@ class Session:
         stop_when = self.settings.stop_when
         if stop_when is not None and asks_to_stop(stop_when):
             return _STOPPED
+        if any(map(begun_using, one_shots(self.call))):
+            return _NOT_REPLAYABLE
         if self._cap is not None and self.number >= self._cap:
             return _ATTEMPTS_EXHAUSTED
         deadline = self._deadline
@@ -522,7 +545,7 @@ class Session:
         attempts = "1 attempt" if self.number == 1 else f"{self.number} attempts"
         text = f"{head}{attempts} in {elapsed:.1f} s: {reason} ({self._tally()})"
         if reason is StopReason.NOT_REPLAYABLE:
-            text += _HINT
+            text += self.call.advice if isinstance(self.call, Exchange) else _HINT
         for problem in self._problems or ():
             text += f"; {problem}"
         try:
