@@ -799,8 +799,6 @@ def as_backoff(field: str, value: object) -> Backoff:
     TypeError: backoff must be a backoff or a list of seconds, got 5: write Constant(5)
     """
     instance_not_class(field, value)
-    if isinstance(value, BackoffBase) and isinstance(value, Value):
-        return value
     if _is_list(value):
         return Schedule(*[_seconds(f"{field}[{i}]", delay) for i, delay in enumerate(value)])
     wanted = f"{field} must be a backoff or a list of seconds, got {shown(value)}"

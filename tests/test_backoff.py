@@ -715,21 +715,38 @@ def test_exact_waits_take_a_jitter(backoff):
     ]
 
 
+@pytest.mark.parametrize("first", [1, 2, 8])
+def test_the_first_bounds_of_a_users_own_tell_that_it_draws(first):
+    """It is enough that one of the first eight waits is drawn."""
+
+    class Draws(BackoffBase):
+        def delays(self, rng):
+            yield from [1.0] * (first - 1)
+            yield rng.uniform(2, 4)
+
+        def bounds(self):
+            yield from [Bounds(1.0, 1.0)] * (first - 1)
+            yield Bounds(2.0, 4.0)
+
+    with pytest.raises(ValueError, match="a backoff can be jittered once"):
+        Draws().jittered(FullJitter())
+
+
 def test_a_late_draw_of_a_users_own_keeps_the_bounds_true():
     """Where a backoff of a user's own begins to draw after its first bounds, they cover it."""
 
     class Late(BackoffBase):
         def delays(self, rng):
-            yield from [1.0] * 9
+            yield from [1.0] * 8
             while True:
                 yield rng.uniform(2, 4)
 
         def bounds(self):
-            yield from [Bounds(1.0, 1.0)] * 9
+            yield from [Bounds(1.0, 1.0)] * 8
             while True:
                 yield Bounds(2.0, 4.0)
 
-    assert bounds(Late().jittered(EqualJitter()), 11)[9:] == [(1, 4), (1, 4)]
+    assert bounds(Late().jittered(EqualJitter()), 10)[8:] == [(1, 4), (1, 4)]
 
 
 # By reason
@@ -1047,6 +1064,12 @@ def test_limits_of_a_users_own_are_checked(limits):
     """A floor above the cap, below zero or that is no number is refused in any backoff."""
     with pytest.raises(ValueError, match=r"backoff\.limits must run from a floor to a cap, got \("):
         as_backoff("backoff", Plain(limits=limits))
+
+
+def test_a_floor_may_be_the_cap():
+    """Limits of a user's own that leave one wait are limits."""
+    backoff = Plain(limits=(5, 5))
+    assert as_backoff("backoff", backoff) is backoff
 
 
 def test_a_plain_pair_serves_as_limits():
