@@ -7,6 +7,7 @@ function that makes one attempt. There is no loop in any of them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -116,16 +117,24 @@ class Body:
     as nothing was taken from it. Other iterables are begun anew each time.
     """
 
-    __slots__ = ("_files", "_once", "begun")
+    __slots__ = ("_async_files", "_files", "_once", "_stood", "begun", "most")
 
     begun: bool
     """Whether any of it was read."""
+    most: int
+    """Bytes that an attempt got to at most, where the adapter counts: no later one may end sooner."""
 
     def __init__(self, *parts: object) -> None:
         self._files: list[tuple[Any, int]] = []
+        self._async_files: list[Any] = []
+        self._stood: list[int] | None = None
         self._once = False
         self.begun = False
+        self.most = 0
         for part in parts:
+            if inspect.iscoroutinefunction(getattr(part, "tell", None)):
+                self._async_files.append(part)
+                continue
             position = position_of(part)
             if position is not None:
                 self._files.append((part, position))
@@ -136,13 +145,26 @@ class Body:
         """Whether the next attempt would send the same."""
         if not self.begun:
             return True
-        return not self._once and not any(getattr(file, "closed", False) for file, _ in self._files)
+        files = (*(file for file, _ in self._files), *self._async_files)
+        return not self._once and not any(getattr(file, "closed", False) for file in files)
 
     def rewind(self) -> None:
-        """Put every file back to where it stood at first."""
+        """Before an attempt: put every file back to where it stood at first."""
         if self.begun:
             for file, position in self._files:
                 file.seek(position)
+
+    async def rewind_async(self) -> None:
+        """The same in async code, files with async methods among them."""
+        self.rewind()
+        if self._stood is None:
+            try:
+                self._stood = [await file.tell() for file in self._async_files]
+            except Exception:  # noqa: BLE001 - a foreign file may raise anything: it is no file then
+                self._stood, self._async_files, self._once = [], [], True
+        elif self.begun:
+            for file, position in zip(self._async_files, self._stood, strict=True):
+                await file.seek(position)
 
 
 def position_of(part: object) -> int | None:
