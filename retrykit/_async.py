@@ -75,7 +75,7 @@ async def drive_async(
                 if limit is None:
                     try:
                         made = function(*args, **kwargs) if pending is None else pending
-                        outcome = Returned(await made if type(made) is CoroutineType else made)
+                        outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # of whatever it gives
                     except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                         trim(error)
                         outcome = Raised(error)
@@ -85,11 +85,11 @@ async def drive_async(
                     async with TimeLimit(limit) as cut:
                         try:
                             made = function(*args, **kwargs) if pending is None else pending
-                            outcome = Returned(await made if type(made) is CoroutineType else made)
+                            outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # as above
                         except Exception as error:  # noqa: BLE001 - as above
                             trim(error)
                             outcome = Raised(error)
-                    if outcome is None:
+                    if cut.fell or outcome is None:
                         outcome = Raised(session.timed_out(cut.error))
                     del cut
                 pending = None
@@ -101,7 +101,7 @@ async def drive_async(
         session.cancelled()
         raise
     finally:
-        outcome = pending = None  # as in the blocking driver
+        outcome = pending = made = None  # as in the blocking driver
 
 
 async def pause_async(session: Session, wait: float) -> bool:
@@ -118,15 +118,16 @@ async def pause_async(session: Session, wait: float) -> bool:
 class TimeLimit:
     """Cuts the code inside after so many seconds: `asyncio.timeout`, or a cancel scope of Trio's.
 
-    What it cuts ends quietly; `error` then shows where that was (asyncio). A cancel from outside
-    that arrives at the same time passes.
+    What it cuts ends quietly; `fell` then says so, and `error` shows where that was (asyncio). A
+    cancel from outside that arrives at the same time passes.
     """
 
-    __slots__ = ("_scope", "_seconds", "error")
+    __slots__ = ("_scope", "_seconds", "error", "fell")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.error: BaseException | None = None
+        self.fell = False
 
     async def __aenter__(self) -> TimeLimit:
         library = async_library()
@@ -143,14 +144,17 @@ class TimeLimit:
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> bool | None:
+    ) -> bool:
         leave_trio = getattr(self._scope, "__exit__", None)
         if leave_trio is not None:
-            return bool(leave_trio(kind, error, traceback))
+            ends_quietly = bool(leave_trio(kind, error, traceback))
+            self.fell = self._scope.cancelled_caught
+            return ends_quietly
         try:
             return bool(await self._scope.__aexit__(kind, error, traceback))
         except TimeoutError:
             self.error = error
+            self.fell = True
             return True
         finally:
             del error, traceback

@@ -159,11 +159,12 @@ class Retried(FunctionWrapper[Any, Any]):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         method = self._self_method
         if instance is None or method is None:
-            return FunctionWrapper.__get__(self, instance, owner)
+            bound: Any = cast("Any", FunctionWrapper).__get__(self, instance, owner)
+            return bound
         return MethodType(method, instance)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        FunctionWrapper.__setattr__(self, name, value)
+        cast("Any", FunctionWrapper).__setattr__(self, name, value)
         if not name.startswith("_self_") and self._self_method is not None:
             setattr(self._self_method, name, value)
 
@@ -264,7 +265,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
         started = time.monotonic()
         try:
             try:
-                value = function(*args, **kwargs)
+                value: Any = function(*args, **kwargs)
                 if type(value) is not CoroutineType:
                     return value
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
@@ -276,7 +277,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
                 if not session.is_open:
                     return value
             cell = None  # from here on the coroutine's
-            return continue_async(session, function, args, kwargs, pending=value)
+            return continue_async(session, function, args, kwargs, pending=cast("Any", value))
         finally:
             outcome = session = None  # an error's traceback and this frame would hold each other
             if cell is not None:

@@ -296,15 +296,16 @@ def as_classifier(field: str, value: object) -> Classifier:
     if isinstance(value, type) and issubclass(value, BaseException):
         return OnException(value)
     if isinstance(value, (list, tuple)):
-        if not value:
+        several = cast("list[Any]", value)  # each is checked in turn
+        if not several:
             raise ValueError(f"{field} must not be empty")
-        return FirstOf(*cast("list[Any]", value))  # each is checked in turn
+        return FirstOf(*several)
     if isinstance(value, BaseException):
         raise TypeError(
-            f"{field} must be an exception type, got an instance of it: {type(value).__name__}"
+            f"{field} must be an exception type, got an instance: {shown(cast(object, value))}"
         )
-    function(field, value)
-    return value  # type: ignore[return-value]  # callable, and what it answers is checked at each call
+    function(field, cast("object", value))
+    return cast("Classifier", value)  # callable, and what it answers is checked at each call
 
 
 def exception_types(field: str, types: object) -> tuple[type[BaseException], ...]:
@@ -316,10 +317,9 @@ def exception_types(field: str, types: object) -> tuple[type[BaseException], ...
         raise TypeError(f"{field} must name at least one exception type")
     for each in several:
         if isinstance(each, BaseException):
-            kind = type(each).__name__
-            raise TypeError(f"{field} takes exception types, got an instance: write {kind}")
+            raise TypeError(f"{field} takes exception types, got an instance: {shown(each)}")
         if not (isinstance(each, type) and issubclass(each, BaseException)):
-            raise TypeError(f"{field} takes exception types, got {shown(each)}")
+            raise TypeError(f"{field} takes exception types, got {shown(cast('object', each))}")
     return several
 
 
