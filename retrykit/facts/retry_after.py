@@ -334,7 +334,7 @@ def _numbers(text: str) -> list[float]:
     single = _number(text)
     if single is not None:
         return [single]
-    if "," not in text or len(text) > _LONGEST_LIST:
+    if len(text) > _LONGEST_LIST:
         return []
     numbers: list[float] = []
     for member in text.split(","):

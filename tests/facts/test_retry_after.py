@@ -1442,7 +1442,7 @@ def every_source(names: set[str], spoilt: str | None = None) -> list[tuple[str, 
 @settings(max_examples=100, deadline=None)
 @given(
     st.sets(st.sampled_from(DECISIVE)),
-    st.none() | st.sampled_from(["soon", "", "-1", "1e3", "9\n", "nan"]),
+    st.none() | st.sampled_from(["soon", "", "-1", "1e3", "9\n", "nan", "5, soon", ","]),
     st.randoms(),
 )
 def test_the_first_source_that_can_be_read_decides(
