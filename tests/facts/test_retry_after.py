@@ -834,6 +834,12 @@ def test_the_fifty_years_are_counted_from_the_servers_clock() -> None:
     assert wait({**headers, "Retry-After": "Saturday, 01-Jan-00 00:00:00 GMT"}) == 60.0
 
 
+def test_two_digits_that_would_lie_too_far_ahead_are_a_hundred_years_less() -> None:
+    """RFC 9110's own example, 1994, as the server's clock: exactly so many years ago."""
+    headers = {"Date": "Sunday, 06-Nov-94 08:49:37 GMT"}
+    assert wait({**headers, "Retry-After": "Sun, 06 Nov 1994 08:50:07 GMT"}) == 30.0
+
+
 @cases("now", [-1e308, -1e12, 0.0, 1e12, 1e308])
 @cases("value", [rfc850(NOON), imf(NOON), asctime(NOON)])
 def test_a_clock_beyond_the_calendar_breaks_nothing(value: str, now: float) -> None:
