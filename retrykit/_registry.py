@@ -24,6 +24,16 @@ def forget(*names: str) -> None:
     _policies = {name: each for name, each in _policies.items() if name not in names}
 
 
+def replace(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Put the new policies in the old ones' place, all at once.
+
+    A name of the old ones that means another policy by now is left alone, unless it is a new one's.
+    """
+    global _policies
+    kept = {name: each for name, each in _policies.items() if old.get(name) is not each}
+    _policies = {**kept, **new}
+
+
 def registered() -> dict[str, Any]:
     """The policies by their names, as they stand now."""
     return dict(_policies)
