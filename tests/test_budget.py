@@ -319,10 +319,10 @@ def test_a_nonsense_spending_is_refused_and_changes_nothing(amount):
     assert budget.balance() == 486.0
 
 
-@pytest.mark.parametrize(("amount", "balance"), [(0.25, 0.0), (0.75, 0.5), (1e-9, 0.0), (7.5, 2.0)])
+@pytest.mark.parametrize(("amount", "balance"), [(0.25, 0.0), (0.75, 0.5), (1e-9, 0.0), (7.6, 7.5)])
 def test_an_amount_that_the_budget_never_charged_is_rounded_down(amount, balance):
     """What another's executor makes up is given back in the budget's own steps, here halves."""
-    budget = RatioBudget(0.5, reserve=2)
+    budget = RatioBudget(0.5, reserve=20)
     drain(budget)
     budget.settle(CALL, succeeded=False, spent=0.0, unused=amount)
     assert budget.balance() == balance
@@ -568,6 +568,11 @@ def test_no_more_than_size_budgets_are_held():
     for number in range(1000):
         budget.withdraw(call_to(number), TRANSIENT)
     assert sum(budget.balance(call_to(number)) == 19.0 for number in range(1000)) == 10
+
+
+def test_a_thousand_keys_unless_told_otherwise():
+    """The default room is large, and not without end."""
+    assert PerKey(host, RatioBudget()).size == 1000
 
 
 def test_the_balance_without_a_call_is_the_lowest():
