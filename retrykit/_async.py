@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
-from retrykit._session import finish, open_session, trim
+from retrykit._session import finish, open_session
 from retrykit.clock import async_library
 from retrykit.outcome import Raised, Returned
 
@@ -77,7 +77,6 @@ async def drive_async(
                         made = function(*args, **kwargs) if pending is None else pending
                         outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # of whatever it gives
                     except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
-                        trim(error)
                         outcome = Raised(error)
                 else:
                     # The attempt's own error is caught inside of the limit, so that what the limit
@@ -87,7 +86,6 @@ async def drive_async(
                             made = function(*args, **kwargs) if pending is None else pending
                             outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # as above
                         except Exception as error:  # noqa: BLE001 - as above
-                            trim(error)
                             outcome = Raised(error)
                     if cut.fell or outcome is None:
                         outcome = Raised(session.timed_out(cut.error))
@@ -106,7 +104,8 @@ async def drive_async(
 
 async def pause_async(session: Session, wait: float) -> bool:
     """Wait, and tell whether the next attempt is made."""
-    await session.discard_async()
+    if session.exchange is not None:
+        await session.discard_async()
     try:
         await session.clock.sleep_async(wait)
     except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands

@@ -14,7 +14,7 @@ from retrykit._async import pause_async
 from retrykit._blocking import pause
 from retrykit._context import LiveAttempt, close, enter, leave
 from retrykit._context import entry as innermost_entry
-from retrykit._session import finish, open_session, trim
+from retrykit._session import finish, open_session
 from retrykit.clock import in_event_loop
 from retrykit.outcome import Call, Raised, Returned
 
@@ -72,7 +72,6 @@ class BlockAttempt(LiveAttempt):
                 return False
             self._state = _LEFT
             if error is not None:
-                trim(error)
                 self._outcome = Raised(error)
             outcome = self._outcome
             if outcome is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
-from retrykit._session import finish, open_session, trim
+from retrykit._session import finish, open_session
 from retrykit.clock import LONGEST_SLEEP, SystemClock
 from retrykit.outcome import Raised, Returned
 
@@ -61,13 +61,16 @@ def drive(
             if outcome is None:
                 try:
                     value = function(*args, **kwargs)
+                except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
+                    outcome = Raised(error)
+                else:
                     if type(value) is CoroutineType:
                         return cast("Any", value)  # of whatever it gives
+                    if session.takes_any_value:
+                        session.accept()
+                        return value
                     outcome = Returned(value)
                     del value
-                except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
-                    trim(error)
-                    outcome = Raised(error)
             wait = session.settle(outcome)
             if wait is None or not pause(session, wait):
                 return finish(session, outcome)
@@ -81,7 +84,8 @@ def drive(
 
 def pause(session: Session, wait: float) -> bool:
     """Wait, and tell whether the next attempt is made."""
-    session.discard()
+    if session.exchange is not None:
+        session.discard()
     try:
         if session.waits_plainly and wait <= LONGEST_SLEEP:
             time.sleep(wait)

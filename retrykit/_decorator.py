@@ -19,7 +19,7 @@ from wrapt import BoundFunctionWrapper, FunctionWrapper
 from retrykit import _registry
 from retrykit._async import continue_async, drive_async
 from retrykit._blocking import drive
-from retrykit._context import FIRST, LiveAttempt, call_of, close, everywhere, leave
+from retrykit._context import FIRST, LiveAttempt, call_of, close, everywhere
 from retrykit._context import entry as innermost_entry
 from retrykit._fields import known
 from retrykit._forms import ASYNC, PLAIN, form_of, start
@@ -309,7 +309,10 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
         finally:
             outcome = session = None  # as in the blocking twin
             close(cell)
-            leave(token)  # the coroutine may be finished in a foreign context
+            try:  # noqa: SIM105 - as in `leave`, which is written out here
+                _reset(token)
+            except ValueError:
+                pass
 
     return called
 

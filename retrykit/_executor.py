@@ -27,7 +27,7 @@ from retrykit.backoff import ByReason
 from retrykit.classify import leaves_of
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
 from retrykit.errors import AttemptTimedOut
-from retrykit.outcome import Attempt, Raised
+from retrykit.outcome import Attempt, Call, Raised
 from retrykit.server_delay import ServerDelay
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from retrykit.backoff import Backoff
     from retrykit.budget import Budget
     from retrykit.classify import Classifier
-    from retrykit.outcome import Call
     from retrykit.server_delay import ServerDelayStrategy
     from retrykit.settings import StopWhen
 
@@ -52,6 +51,13 @@ class RetryExecutor(Protocol):
     def decide(self, attempt: Attempt, /) -> RetryDecision:
         """Whether to try again: the wait itself, or the reason to stop."""
         ...
+
+
+class HasCall(Protocol):
+    """What has the call and makes it only when it is asked for."""
+
+    @property
+    def call(self) -> Any: ...
 
 
 class Recipe(Protocol):
@@ -119,7 +125,6 @@ class PolicyExecutor:
 
     __slots__ = (
         "_branches",
-        "_call",
         "_counts",
         "_first",
         "_one_shot",
@@ -128,6 +133,7 @@ class PolicyExecutor:
         "_sequence",
         "_settled",
         "_spent",
+        "_whose",
         "deadline",
         "judges_results",
         "paid",
@@ -155,10 +161,10 @@ class PolicyExecutor:
     problems: list[tuple[str, Exception]] | None
     """What strategies did wrong, and which."""
 
-    def __init__(self, recipe: Recipe, call: Call, switch: DoNotRetry | None = None) -> None:
+    def __init__(self, recipe: Recipe, call: Call | HasCall) -> None:
         self._recipe = recipe
         self._branches: dict[RetryReason | None, Iterator[float]] | None = None
-        self._call = call
+        self._whose = call
         self._counts: dict[RetryReason, int] | None = None
         self._first: float | None = None
         self._one_shot: tuple[Any, ...] | None = None
@@ -170,10 +176,17 @@ class PolicyExecutor:
         self.deadline = recipe.deadline
         self.problems = None
         self.source = "backoff"
-        self.switch = switch
+        self.switch = None
         self.judges_results = recipe.judges_results
         self.verdicts = recipe.verdicts
         self.wanted = False
+
+    @property
+    def _call(self) -> Call:
+        whose = self._whose
+        if not isinstance(whose, Call):
+            whose = self._whose = whose.call
+        return whose
 
     def decide(self, attempt: Attempt, /) -> RetryDecision:
         """The decision on one finished attempt; asked in the order of the attempts."""

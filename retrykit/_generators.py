@@ -15,7 +15,7 @@ from retrykit._async import pause_async
 from retrykit._blocking import pause
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
-from retrykit._session import finish, open_session, trim
+from retrykit._session import finish, open_session
 from retrykit.outcome import Raised, Returned
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def run_generator(
                 ended = True
                 outcome = Returned(stop.value)
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
-                trim(error)
                 outcome = Raised(error)
                 inner = None
             finally:
@@ -118,7 +117,6 @@ async def run_async_generator(
                 ended = True
                 outcome = Returned(None)
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
-                trim(error)
                 outcome = Raised(error)
                 inner = None
             finally:

@@ -106,13 +106,14 @@ class Session:
         "_problems",
         "_started",
         "_takers",
-        "call",
         "cell",
         "clock",
+        "exchange",
         "number",
         "owner",
         "previous",
         "settings",
+        "takes_any_value",
         "waits_plainly",
     )
 
@@ -120,6 +121,10 @@ class Session:
     """The attempt that runs, or ran last."""
     previous: Outcome | None
     """What the attempt before the running one came to."""
+    exchange: Exchange | None
+    """The call, where a client's adapter makes it."""
+    takes_any_value: bool
+    """Whether a value needs no decision: `accept` takes it."""
     waits_plainly: bool
     """Whether a wait is the system's own and nothing can cut it."""
     owner: object
@@ -134,9 +139,11 @@ class Session:
         *,
         attempts_at_most: int | None = None,
         disabled: bool = False,
+        exchanges: bool = True,
     ) -> None:
         self.cell = cell
-        self.call: Call = cell.call  # type: ignore[assignment]  # the cell is open
+        call: Call | None = cell.call if exchanges else None
+        self.exchange = call if isinstance(call, Exchange) else None
         self.settings = settings
         clock = self.clock = settings.clock
         self.number = 1
@@ -158,6 +165,7 @@ class Session:
         self._outcome: Outcome | None = None
         own: PolicyExecutor | None
         own = self._own = executor if isinstance(executor, PolicyExecutor) else None
+        self.takes_any_value = own is not None and not own.judges_results
         self._problems: list[str] | None = None
         self._started = started
         takers = settings.takers()
@@ -183,6 +191,11 @@ class Session:
             self._deadline = theirs
             self.owner = session.owner
 
+    @property
+    def call(self) -> Call:
+        """What is being called; made when it is first asked for."""
+        return self.cell.call  # type: ignore[return-value]  # the cell is open while its session is asked
+
     # What a driver calls, in this order.
 
     def begin(self) -> None:
@@ -204,7 +217,7 @@ class Session:
             error_type = kind.__name__
             if own is not None and own.verdicts:
                 wish = own.verdicts.get(kind)
-        elif own is not None and not own.judges_results:
+        elif self.takes_any_value:
             self._succeed(now)
             return None
         if wish is not None and own is not None:
@@ -222,7 +235,12 @@ class Session:
         if not isinstance(answer, DoNotRetry):
             if self._takers:
                 self._tell_retry(outcome, error_type, now, answer, reason)
-            self._remember(error_type, reason, answer)
+            history = self._history
+            if len(history) < LONGEST_HISTORY:
+                history.append((self.number, error_type, reason, answer))
+            else:
+                self._remember(error_type, reason, answer)
+                self._trim(outcome)
             self._outcome = outcome
             return answer
         stop = answer.reason
@@ -243,15 +261,13 @@ class Session:
 
     def discard(self) -> None:
         """Before a wait: let go of what the failed attempt left open."""
-        call, outcome = self.call, self._outcome
-        if isinstance(call, Exchange) and outcome is not None:
-            call.discard(outcome)
+        if self.exchange is not None and self._outcome is not None:
+            self.exchange.discard(self._outcome)
 
     async def discard_async(self) -> None:
         """The same for async drivers."""
-        call, outcome = self.call, self._outcome
-        if isinstance(call, Exchange) and outcome is not None:
-            await call.discard_async(outcome)
+        if self.exchange is not None and self._outcome is not None:
+            await self.exchange.discard_async(self._outcome)
 
     def resume(self) -> bool:
         """After a wait: whether the next attempt is made. If not, the last outcome stands."""
@@ -420,6 +436,7 @@ class Session:
         if not in_wait:
             self._remember(error_type, reason, None)
         self._close(False)
+        self._trim(outcome)
         kind = CallFailed if reason in NO_LIMIT else CallGaveUp
         if kind in self._takers:
             told = self._common(elapsed)
@@ -463,6 +480,11 @@ class Session:
             ended(succeeded)
         except Exception as problem:  # noqa: BLE001 - a foreign executor may raise anything
             self._report("executor", problem)
+
+    def _trim(self, outcome: Outcome | None) -> None:
+        """Keep an error's traceback to its own attempt, where that may be longer."""
+        if self.number > 1 and isinstance(outcome, Raised):
+            trim(outcome.error)
 
     def _forget(self) -> None:
         """Let go of what would keep errors alive."""
@@ -545,7 +567,7 @@ class Session:
         attempts = "1 attempt" if self.number == 1 else f"{self.number} attempts"
         text = f"{head}{attempts} in {elapsed:.1f} s: {reason} ({self._tally()})"
         if reason is StopReason.NOT_REPLAYABLE:
-            text += self.call.advice if isinstance(self.call, Exchange) else _HINT
+            text += _HINT if self.exchange is None else self.exchange.advice
         for problem in self._problems or ():
             text += f"; {problem}"
         try:
@@ -569,8 +591,7 @@ class Session:
 
 def open_plainly(cell: LiveAttempt, policy: Any, started: float) -> Session:
     """The session of a call under the library's own policy, where nothing lies around it."""
-    executor = PolicyExecutor(policy, cell.call)  # type: ignore[arg-type]  # the cell is open
-    return Session(cell, policy.settings, executor, started)
+    return Session(cell, policy.settings, PolicyExecutor(policy, cell), started, exchanges=False)
 
 
 def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) -> Session:
