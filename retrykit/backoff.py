@@ -22,7 +22,7 @@ from dataclasses import KW_ONLY, replace
 from datetime import timedelta
 from itertools import chain, count, islice, repeat
 from math import inf
-from sys import maxsize
+from sys import float_info, maxsize
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from retrykit._frozen import FrozenMap
@@ -319,12 +319,12 @@ class _Growing(Value, BackoffBase):
     def _delays_within(self, rng: Random, limits: Bounds) -> Iterator[float]:
         # The growth stops at the cap before anything is drawn: what is drawn around ever longer
         # steps and then moved below the cap would fill all of the room, with any jitter.
-        for step in self._steps():
-            yield _drawn(self.jitter, min(step, limits.high), limits, rng)
+        jitter, cap = self.jitter, limits.high
+        return (_drawn(jitter, min(step, cap), limits, rng) for step in self._steps())
 
     def _bounds_within(self, limits: Bounds) -> Iterator[Bounds]:
-        for step in self._steps():
-            yield _inside(self.jitter.bounds(min(step, limits.high)), limits)
+        jitter, cap = self.jitter, limits.high
+        return (_inside(jitter.bounds(min(step, cap)), limits) for step in self._steps())
 
     def _with(self, jitter: Jitter) -> BackoffBase:
         return replace(self, jitter=jitter)
@@ -443,12 +443,14 @@ class Polynomial(_Growing):
         self._put(base=_seconds("base", base), power=number("power", power), jitter=jitter)
 
     def _steps(self) -> Iterator[float]:
-        for retry in count(1):
-            try:
-                step = self.base * float(retry) ** self.power
-            except OverflowError:
-                step = LONGEST if self.base else 0.0
-            yield min(step, LONGEST)
+        return map(self._step, count(1))
+
+    def _step(self, retry: int) -> float:
+        try:
+            growth: float = float(retry) ** self.power
+        except OverflowError:
+            growth = float_info.max
+        return min(self.base * growth, LONGEST)
 
 
 @frozen

@@ -60,8 +60,9 @@ class _Uniform(Value):
         # The product may round up past the bound.
         return min(low + (high - low) * rng.random(), high)
 
-    def bounds(self, delay: float) -> Bounds:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def bounds(self, delay: float) -> Bounds: ...
 
 
 @frozen
