@@ -271,7 +271,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
                 value = None
-            session = open_plainly(cell, policy, started)
+            session = open_plainly(cell, policy, started, args, kwargs)
             if outcome is not None:
                 value = drive(session, function, args, kwargs, outcome)
                 if not session.is_open:
@@ -304,7 +304,7 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
                 return await function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
-            session = open_plainly(cell, policy, started)
+            session = open_plainly(cell, policy, started, args, kwargs)
             return await drive_async(session, function, args, kwargs, outcome)
         finally:
             outcome = session = None  # as in the blocking twin

@@ -127,7 +127,6 @@ class PolicyExecutor:
         "_branches",
         "_counts",
         "_first",
-        "_one_shot",
         "_recipe",
         "_rng",
         "_sequence",
@@ -136,6 +135,7 @@ class PolicyExecutor:
         "_whose",
         "deadline",
         "judges_results",
+        "one_shots",
         "paid",
         "problems",
         "source",
@@ -154,6 +154,8 @@ class PolicyExecutor:
     """Whether the classifier may have an opinion on a value."""
     verdicts: dict[type[BaseException], RetryAfter] | None
     """What the classifier said of error types, where the type alone settles it."""
+    one_shots: tuple[Any, ...] | None
+    """The arguments that can be gone through only once; `None` until somebody has looked."""
     paid: float | None
     """The price of a retry that was decided on and has not started, if any."""
     wanted: bool
@@ -167,7 +169,7 @@ class PolicyExecutor:
         self._whose = call
         self._counts: dict[RetryReason, int] | None = None
         self._first: float | None = None
-        self._one_shot: tuple[Any, ...] | None = None
+        self.one_shots = None
         self.paid = None
         self._rng: Random | None = None
         self._sequence: Iterator[float] | None = None
@@ -208,17 +210,17 @@ class PolicyExecutor:
         if self.paid is not None:
             self.begun()
         recipe = self._recipe
-        if self._one_shot is None:
-            self._one_shot = one_shots(self._call)
+        if self.one_shots is None:
+            self.one_shots = one_shots(self._call)
         step = "stop_when"
         try:
             plain = recipe.plain
-            if not plain or self.switch is not None or self._one_shot:
+            if not plain or self.switch is not None or self.one_shots:
                 if recipe.stop_when is not None and asks_to_stop(recipe.stop_when):
                     return _STOPPED
                 if self.switch is not None:
                     return self.switch
-                if any(map(begun_using, self._one_shot)):
+                if any(map(begun_using, self.one_shots)):
                     return _NOT_REPLAYABLE
             if number >= recipe.attempts:
                 return _ATTEMPTS_EXHAUSTED
@@ -390,10 +392,15 @@ def one_shots(call: Call) -> tuple[Any, ...]:
     """What can be gone through only once, as far as that can be told: arguments, or a request."""
     if isinstance(call, Exchange):
         return (call,)
-    values = (*call.args, *call.kwargs.values()) if call.kwargs else call.args
+    return one_shots_among(call.args, call.kwargs)
+
+
+def one_shots_among(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The generators, async generators and coroutines among the arguments."""
+    values = (*args, *kwargs.values()) if kwargs else args
     for each in values:
-        if each.__class__ in _ONE_SHOT:
-            return tuple([one for one in values if one.__class__ in _ONE_SHOT])
+        if type(each) in _ONE_SHOT:
+            return tuple([one for one in values if type(one) in _ONE_SHOT])
     return ()
 
 

@@ -20,6 +20,7 @@ from retrykit._executor import (
     asks_to_stop,
     begun_using,
     one_shots,
+    one_shots_among,
     proper_decision,
 )
 from retrykit._validate import shown
@@ -42,6 +43,8 @@ from retrykit.outcome import Attempt, Raised, Returned
 from retrykit.settings import CHECKS, CallSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from retrykit._context import Entry
     from retrykit._executor import RetryExecutor
     from retrykit.clock import Clock
@@ -589,9 +592,17 @@ class Session:
         return ", ".join(named)
 
 
-def open_plainly(cell: LiveAttempt, policy: Any, started: float) -> Session:
+def open_plainly(
+    cell: LiveAttempt,
+    policy: Any,
+    started: float,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Session:
     """The session of a call under the library's own policy, where nothing lies around it."""
-    return Session(cell, policy.settings, PolicyExecutor(policy, cell), started, exchanges=False)
+    executor = PolicyExecutor(policy, cell)
+    executor.one_shots = one_shots_among(args, kwargs)
+    return Session(cell, policy.settings, executor, started, exchanges=False)
 
 
 def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) -> Session:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -67,8 +68,6 @@ class PolicyFactory(Protocol):
 
 def system_rng() -> Random:
     """The `random` module's own generator, which is seeded anew after a fork."""
-    import random
-
     return random._inst
 
 
