@@ -44,7 +44,7 @@ LEVELS = {name: level for level, row in enumerate(ROWS) for name in row}
 
 CLIENTS = {
     "requests": {"http/requests.py"},
-    "httpx": {"http/httpx.py"},
+    "httpx": {"http/httpx.py", "http/_httpx.py"},
     "aiohttp": {"http/aiohttp.py"},
     "urllib3": {"http/urllib3.py", "http/requests.py"},
     "structlog": {"observe/structlog.py"},

@@ -122,7 +122,7 @@ class Body:
     begun: bool
     """Whether any of it was read."""
     most: int
-    """Bytes that an attempt got to at most, where the adapter counts: no later one may end sooner."""
+    """The most bytes that an attempt got to, where the adapter counts: none may end sooner."""
 
     def __init__(self, *parts: object) -> None:
         self._files: list[tuple[Any, int]] = []
