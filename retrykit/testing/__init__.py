@@ -14,15 +14,29 @@ if TYPE_CHECKING:
     from retrykit.testing._script import ScriptError, Slow, script
     from retrykit.testing._switches import instant, limit_attempts
     from retrykit.testing._trace import Between, Decided, RetryTrace, assert_waits, decisions
+    from retrykit.testing.laws import (
+        LawBroken,
+        check_backoff,
+        check_budget,
+        check_classifier,
+        check_jitter,
+        check_policy,
+    )
 
 __all__ = [
     "Between",
     "Decided",
+    "LawBroken",
     "RetryTrace",
     "ScriptError",
     "Slow",
     "VirtualClock",
     "assert_waits",
+    "check_backoff",
+    "check_budget",
+    "check_classifier",
+    "check_jitter",
+    "check_policy",
     "decisions",
     "instant",
     "limit_attempts",
@@ -41,6 +55,12 @@ _HOMES: Final = {
     "RetryTrace": "_trace",
     "assert_waits": "_trace",
     "decisions": "_trace",
+    "LawBroken": "laws",
+    "check_backoff": "laws",
+    "check_budget": "laws",
+    "check_classifier": "laws",
+    "check_jitter": "laws",
+    "check_policy": "laws",
 }
 
 
