@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast
 
 from retrykit._frozen import FrozenMap
-from retrykit._validate import function, instance_not_class, one_of, shown, whole
+from retrykit._validate import function, instance_not_class, is_async, one_of, shown, whole
 from retrykit.backoff import as_backoff
 from retrykit.classify import as_classifier
 from retrykit.decision import RetryReason
@@ -78,8 +78,11 @@ def _budget(name: str, value: object) -> object:
         return None
     instance_not_class(name, value)
     for method in ("withdraw", "settle", "balance"):
-        if not callable(getattr(value, method, None)):
+        asked = getattr(value, method, None)
+        if not callable(asked):
             raise TypeError(f"{name} must have withdraw, settle and balance, got {shown(value)}")
+        if is_async(asked):
+            raise TypeError(f"{name} must have plain methods, got the async {method}")
     return value
 
 

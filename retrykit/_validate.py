@@ -75,9 +75,14 @@ def instance_not_class(field: str, value: object) -> None:
         )
 
 
-def function(field: str, value: object) -> None:
-    """Refuse what cannot be called, a class, and what is async where a plain function belongs."""
-    instance_not_class(field, value)
+def function(field: str, value: object, *, classes: bool = False) -> None:
+    """Refuse what cannot be called, and what is async where a plain function belongs.
+
+    A class is refused too, since its parentheses were forgotten; with `classes=True` it is taken,
+    where `bool` is as good a predicate as any.
+    """
+    if not classes:
+        instance_not_class(field, value)
     if not callable(value):
         raise TypeError(f"{field} must be callable, got {shown(value)}")
     if is_async(value):

@@ -154,7 +154,7 @@ class OnException(Stackable):
         object.__setattr__(self, "types", exception_types("OnException", types))
         for name, value in (("when", when), ("after", after)):
             if value is not None:
-                function(name, value)
+                function(name, value, classes=True)
             object.__setattr__(self, name, value)
         if not isinstance(causes, bool):
             raise TypeError(f"causes must be a bool, got {shown(causes)}")
@@ -209,7 +209,7 @@ class OnResult(Stackable):
         *,
         reason: RetryReason = RetryReason.UNSATISFACTORY,
     ) -> None:
-        function("predicate", predicate)
+        function("predicate", predicate, classes=True)
         RetryAfter(0.0, reason)  # refuses a reason that is none
         object.__setattr__(self, "predicate", predicate)
         object.__setattr__(self, "reason", reason)
