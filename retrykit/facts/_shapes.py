@@ -31,6 +31,7 @@ _OUTGOING: Final = frozenset(
         "httpx2.Request",
         "aiohttp.client_reqrep.ClientRequest",
         "urllib.request.Request",
+        "retrykit.http.urllib3.Request",
     }
 )
 

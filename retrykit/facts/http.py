@@ -92,9 +92,10 @@ def _facts(attempt: Attempt, key_names: Collection[str]) -> HttpFacts | None:
             state = row.state
         elif seen == NOTHING:
             return None
-    if seen.method is None:
+    if not len(seen.sent):  # urllib3's and http.client's responses show the method at most
         asked = request_of(attempt.call)
-        seen = seen._replace(method=asked.method, url=seen.url or asked.url, sent=asked.sent)
+        if seen.method in (None, asked.method):
+            seen = seen._replace(method=asked.method, url=seen.url or asked.url, sent=asked.sent)
     if seen.status is not None:
         state = "answered"
     safety = seen.safety(key_names)
