@@ -137,7 +137,7 @@ class _Writer:
             Document.model_validate(document)
         except ValidationError as error:
             found, _ = problems_of(error, document, source=SOURCE, prefix=(), origins={})
-            self.problems += found
+            self.problems += [each._replace(section=self._section) for each in found]
 
     def _endpoint(
         self, policy: object, default: object, above: dict[str, Any], place: Place
@@ -274,7 +274,7 @@ class _Writer:
 
 def _described(part: Any) -> dict[str, Any] | list[float] | None:
     """The kind and the keys that say a strategy; `None` for what is none of the library's own."""
-    kind: type = type(part)
+    kind: Any = type(part)
     special = _SPECIAL.get(kind)
     if special is not None:
         return special(part)

@@ -77,7 +77,7 @@ def header_of(place: Place, prefix: tuple[str, ...]) -> tuple[str, Place]:
     if place[2:3] == ("endpoints",) and len(place) > 3:
         depth = 4
     names = (*prefix, *place[:depth])
-    return _toml.dotted(*map(str, names)), place[depth:]
+    return _toml.dotted(*[_short(str(name)) for name in names]), place[depth:]
 
 
 def shown_key(place: Place) -> str:
@@ -88,5 +88,9 @@ def shown_key(place: Place) -> str:
     """
     text = ""
     for each in place:
-        text += f"[{each}]" if isinstance(each, int) else f".{_toml.key(each)}"
+        text += f"[{each}]" if isinstance(each, int) else f".{_toml.key(_short(each))}"
     return text.removeprefix(".")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:77]}..."

@@ -9,7 +9,15 @@ from retrykit._validate import shown
 from retrykit.config import _toml
 from retrykit.config._errors import MOST_PROBLEMS, Place, Problem, header_of, shown_key
 from retrykit.config._names import nearest
-from retrykit.config._specs import MARKS, SPECS, Document, EndpointSection, PolicySection, Spec
+from retrykit.config._specs import (
+    KINDLESS,
+    MARKS,
+    SPECS,
+    Document,
+    EndpointSection,
+    PolicySection,
+    Spec,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,22 +113,28 @@ def _refused(
     place: Place, spec: type[Spec], document: Any, value: Any, text: str
 ) -> tuple[Place, Any, str]:
     """What a value's own check said; a strategy's check names the key that is to blame."""
+    field, rest = blamed(text)
+    if field in _made_by(_walk(document, place), spec).model_fields:
+        inner = (*place, field)
+        found = _walk(document, inner)
+        # The check saw what was read: 0.1 for "100ms".
+        wanted, got, seen = rest.rpartition(", got ")
+        return inner, found, f"{wanted}{got}{seen if found is None else shown(found)}"
+    return place, value, text if text.startswith(("must ", "is ")) else f"is refused: {text}"
+
+
+def blamed(text: str) -> tuple[str, str]:
+    """The field that a check's text begins with, and the rest of the text; or none, and the text.
+
+    >>> blamed("cap must be finite, got inf")
+    ('cap', 'must be finite, got inf')
+    """
     named = _FIELD.fullmatch(text)
-    if named is not None:
-        made = _made_by(_walk(document, place), spec)
-        if named[1] in made.model_fields:
-            inner = (*place, named[1])
-            found = _walk(document, inner)
-            # The check saw what was read: 0.1 for "100ms".
-            wanted, got, seen = named[2].rpartition(", got ")
-            return inner, found, f"{wanted}{got}{seen if found is None else shown(found)}"
-    if not text.startswith(("must ", "is ")):
-        text = f"is refused: {text}"
-    return place, value, text
+    return ("", text) if named is None else (named[1], named[2])
 
 
 def _made_by(table: Any, spec: type[Spec]) -> type[Spec]:
-    kind = table.get("kind") if _toml.is_table(table) else table
+    kind = table.get("kind", KINDLESS) if _toml.is_table(table) else table
     return SPECS.get(f"={kind}", spec)
 
 

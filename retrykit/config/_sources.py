@@ -14,7 +14,7 @@ from retrykit._validate import shown
 from retrykit.config import _toml
 from retrykit.config._environ import overlay
 from retrykit.config._errors import ConfigError, Problem, header_of
-from retrykit.config._explain import problems_of
+from retrykit.config._explain import blamed, problems_of
 from retrykit.config._specs import Document, PolicySection
 from retrykit.policy import RetryPolicy
 
@@ -254,7 +254,8 @@ class _Builder:
             return by_endpoint(endpoints, default=policy)
         except (TypeError, ValueError) as error:
             header, _ = header_of(place, self._prefix)
-            self.problems.append(Problem(self._source, header, "", None, f"is refused: {error}"))
+            field, text = blamed(str(error))
+            self.problems.append(Problem(self._source, header, field, None, text))
             return None
 
     def _fields(

@@ -86,11 +86,15 @@ if TYPE_CHECKING:
     from retrykit.jitter import Jitter
     from retrykit.server_delay import ServerDelayStrategy
 
-MOST_BACKOFFS: Final = 16
-"""How many backoffs one table may join: each is a frame on the stack at every wait."""
+MOST_BACKOFFS: Final = 8
+"""How many backoffs one table may join: each is a frame on the stack at every wait, and what a wait
+costs grows by more than their number."""
 
 SPECS: Final[dict[str, type[Spec]]] = {}
 """The model for each kind, by the mark that stands for it in the places of pydantic's errors."""
+
+KINDLESS: Final = "standard"
+"""The one kind that a table need not say: there is one server delay."""
 
 MARKS: Final = {"=name", "=list", "=nothing"}
 """Those marks, and the others that stand in such places without being keys."""
@@ -138,8 +142,8 @@ def _choice(
 
     A text is a kind that needs nothing else, or a name: `named` finds what it means, `check` is how
     the field takes it, and `names` are told to who mistyped one. `listed` is the strategy that a
-    plain list describes; `nothing` allows `false`; `kindless`, where there is one kind, a table
-    that does not say it; `remedy` is what makes a name known.
+    plain list describes; `nothing` allows `false`; `kindless` a table that
+    does not say its kind; `remedy` is what makes a name known.
     """
     by_kind = {get_args(spec.model_fields["kind"].annotation)[0]: spec for spec in specs}
     SPECS.update({f"={kind}": spec for kind, spec in by_kind.items()})
@@ -173,7 +177,7 @@ def _choice(
             case {"kind": str(kind)}:
                 return f"={kind}" if kind in by_kind else None
             case dict() if kindless:
-                return f"={next(iter(by_kind))}"
+                return f"={KINDLESS}"
             case _:
                 return None
 
@@ -658,7 +662,7 @@ class FirstOfSpec(Spec):
     """The first of several rules that has an opinion, as a rule by itself."""
 
     kind: Literal["first_of"]
-    rules: Rules
+    rules: AnyRules
 
     def make(self) -> Classifier:
         return FirstOf(*joined(self.rules))
@@ -678,6 +682,7 @@ def _rule(name: str, value: object) -> object:
 if TYPE_CHECKING:
     Rule: TypeAlias = Classifier | type[BaseException]
     Rules: TypeAlias = list[Rule]
+    AnyRules: TypeAlias = list[Rule]
     Listeners: TypeAlias = list[Listener]
 else:
     Rule = _choice(
@@ -694,12 +699,10 @@ else:
         names=lambda: [*exceptions(), *parts()],
         remedy="register_exception",
     )
-    Rules = Annotated[
-        list[Rule],
-        BeforeValidator(as_list),
-        Field(min_length=1, max_length=MOST_ITEMS),
-        ListOf(),
+    AnyRules = Annotated[
+        list[Rule], BeforeValidator(as_list), Field(max_length=MOST_ITEMS), ListOf()
     ]
+    Rules = Annotated[AnyRules, Field(min_length=1)]
     Listeners = Annotated[
         list[ListenerField], BeforeValidator(as_list), Field(max_length=MOST_ITEMS), ListOf()
     ]
