@@ -26,7 +26,7 @@ from retrykit._validate import INFINITY, is_number, shown
 from retrykit.backoff import ByReason
 from retrykit.classify import leaves_of
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
-from retrykit.errors import AttemptTimedOut
+from retrykit.errors import AttemptTimedOut, DeadlineExceeded
 from retrykit.outcome import Attempt, Call, Raised
 from retrykit.server_delay import ServerDelay
 
@@ -114,6 +114,15 @@ _TIMED_OUT: Final = RetryAfter(0.0, RetryReason.TIMED_OUT)
 
 MOST_VERDICTS: Final = 200
 """How many error types a policy remembers its classifier's answer for."""
+
+
+class Verdicts(dict["type[BaseException]", RetryAfter]):
+    """A classifier's answers by error type. A copy starts anew: what calls met does not travel."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type[Verdicts], tuple[()]]:
+        return Verdicts, ()
 
 
 class StrategyError(Exception):
@@ -297,7 +306,9 @@ class PolicyExecutor:
         opinion = classify(attempt)
         verdicts = self.verdicts
         if verdicts is not None and type(opinion) is RetryAfter and len(verdicts) < MOST_VERDICTS:
-            verdicts[error.__class__] = opinion
+            kind = type(error)  # what is looked up, whatever an error says of its own class
+            if not issubclass(kind, DeadlineExceeded):  # there it matters whose it is
+                verdicts[kind] = opinion
         if opinion is None:
             own = isinstance(error, AttemptTimedOut) and error._owner is self._call
             return _TIMED_OUT if own else _NOT_RETRYABLE
@@ -366,7 +377,10 @@ class PolicyExecutor:
         delay = self._recipe.server_delay
         if self.source == "server" and isinstance(delay, ServerDelay):
             least = delay.least(asked, drawn, first)
-            return wait if least is None else min(wait, least)
+            if least is not None and least < wait:
+                if least == drawn:
+                    self.source = "backoff"
+                return least
         return wait
 
     def _pay(self, budget: Budget, reason: RetryReason) -> bool:

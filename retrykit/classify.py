@@ -165,7 +165,8 @@ class OnException(Stackable):
     @property
     def by_type(self) -> bool:
         """Whether there is neither `when` nor `after` nor a look along the causes."""
-        return self.when is None and self.after is None and not self.causes
+        looks = self.when is not None or self.after is not None or self.causes
+        return not looks and settled_by_type(self.types)
 
     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
         """`RetryAfter` for an error that counts, else `None`."""
@@ -243,8 +244,8 @@ class Never(Stackable):
 
     @property
     def by_type(self) -> bool:
-        """Always."""
-        return True
+        """Always, but for classes that look at the error itself."""
+        return settled_by_type(self.types)
 
     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
         """`DoNotRetry` for these types, else `None`."""
@@ -321,6 +322,11 @@ def exception_types(field: str, types: object) -> tuple[type[BaseException], ...
         if not (isinstance(each, type) and issubclass(each, BaseException)):
             raise TypeError(f"{field} takes exception types, got {shown(cast('object', each))}")
     return several
+
+
+def settled_by_type(types: tuple[type[BaseException], ...]) -> bool:
+    """Whether an error's type settles `isinstance`: a metaclass may look at the error itself."""
+    return all(type(each) is type for each in types)
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
