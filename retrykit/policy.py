@@ -10,11 +10,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import sys
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from retrykit._block import AsyncAttempts, Attempts
+from retrykit._executor import Verdicts
 from retrykit._fields import known
 from retrykit._forms import ASYNC, ASYNC_GENERATOR, PLAIN, form_of, start
 from retrykit._frozen import FrozenMap
@@ -149,7 +151,7 @@ class RetryPolicy(StandardPolicy):
             and not held["limits"]
             and not isinstance(held["backoff"], ByReason)
         )
-        held["verdicts"] = {} if getattr(classify, "by_type", False) is True else None
+        held["verdicts"] = Verdicts() if getattr(classify, "by_type", False) is True else None
         for name, value in held.items():
             object.__setattr__(self, name, value)
 
@@ -250,15 +252,14 @@ class RetryPolicy(StandardPolicy):
         [1.0, 2.0, 4.0]
         """
         elapsed = 0.0
-        number = 1
-        for delay in self.backoff.delays(self.rng() if rng is None else rng):
-            if number >= self.attempts:
-                return
+        delays = self.backoff.delays(self.rng() if rng is None else rng)
+        # No more is drawn than a call draws, so that one generator can serve several schedules.
+        most = None if self.attempts > sys.maxsize else int(self.attempts) - 1
+        for delay in islice(delays, most):
             elapsed += delay
             if self.deadline is not None and elapsed >= self.deadline:
                 return
             yield delay
-            number += 1
 
     def delay_bounds(self, n: int) -> Bounds:
         """The least and greatest wait before retry `n`, from 1, as the backoff draws it.
@@ -276,9 +277,11 @@ class RetryPolicy(StandardPolicy):
         if isinstance(backoff, ByReason):
             branches = (*backoff.branches.values(), backoff.default)
             steps = [each for branch in branches for each in islice(branch.bounds(), n)]
+            reached = len(steps) >= n  # each branch's end ends the call, at its own position
         else:
             steps = list(islice(backoff.bounds(), n - 1, n))
-        if not steps:
+            reached = bool(steps)
+        if not reached:
             raise ValueError(f"n must not be past the backoff's end, got {n}")
         return Bounds(min(each.low for each in steps), max(each.high for each in steps))
 
