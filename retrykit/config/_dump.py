@@ -272,9 +272,9 @@ class _Writer:
         self.problems.append(Problem(SOURCE, self._section, key, value, text))
 
 
-def _described(part: Any) -> dict[str, Any] | list[float] | None:
+def _described(part: object) -> dict[str, Any] | list[float] | None:
     """The kind and the keys that say a strategy; `None` for what is none of the library's own."""
-    kind: Any = type(part)
+    kind = type(part)
     special = _SPECIAL.get(kind)
     if special is not None:
         return special(part)
