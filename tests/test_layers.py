@@ -46,7 +46,7 @@ CLIENTS = {
     "requests": {"http/requests.py"},
     "httpx": {"http/httpx.py", "http/_httpx.py"},
     "aiohttp": {"http/aiohttp.py"},
-    "urllib3": {"http/urllib3.py", "http/requests.py"},
+    "urllib3": {"http/urllib3.py", "http/_urllib3.py", "http/requests.py"},
     "structlog": {"observe/structlog.py"},
     "prometheus_client": {"observe/prometheus.py"},
     "opentelemetry": {"observe/opentelemetry.py"},
@@ -127,12 +127,14 @@ def test_there_is_no_cycle_in_the_rows() -> None:
 
 PROGRAM = """
 import sys, threading
+import wrapt
+there = set(sys.modules)
 before = threading.active_count()
 import logging
 handlers = list(logging.getLogger().handlers)
 import retrykit
 def loaded(names):
-    return [name for name in names.split() if name in sys.modules]
+    return [name for name in names.split() if name in sys.modules and name not in there]
 print(loaded("httpx aiohttp requests urllib3 structlog trio pydantic rich click hypothesis pytest"))
 print(loaded("json uuid typing_extensions http.client"))
 print(threading.active_count() - before, logging.getLogger().handlers == handlers)
