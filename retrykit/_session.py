@@ -490,9 +490,10 @@ class Session:
             trim(outcome.error)
 
     def _forget(self) -> None:
-        """Let go of what would keep errors alive."""
+        """Let go of what would keep errors and arguments alive."""
         self._outcome = None
         self.previous = None
+        self.owner = None  # it may be this session: a cycle
         self._history.clear()
 
     def _common(self, elapsed: float) -> tuple[str | None, str, int, int, float]:

@@ -28,6 +28,7 @@ from retrykit import (
     RetryReason,
     ServerDelay,
     StopReason,
+    current_attempt,
     disabled,
     retry,
 )
@@ -500,6 +501,29 @@ def test_nothing_of_an_attempt_lives_on(form: Any, policy: RetryPolicy, ends_wel
     finally:
         gc.enable()
     assert alive == [False, False, False]
+
+
+@pytest.mark.parametrize("ends_well", [False, True])
+def test_the_arguments_of_a_call_go_with_it(ends_well: bool) -> None:
+    """With the collector off, nothing of the library's keeps what a call was made with."""
+
+    def function(argument: Local) -> Local | None:
+        if ends_well and current_attempt().number == 2:
+            return None
+        raise ConnectionError("down")
+
+    argument = Local()
+    seen = weakref.ref(argument)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(ConnectionError):
+            WATCHED.call(function, argument)
+        del argument
+        alive = seen() is not None
+    finally:
+        gc.enable()
+    assert not alive
 
 
 @pytest.mark.parametrize("form", [call_blocking, call_directly, call_method])
