@@ -37,6 +37,7 @@ from retrykit.classify import (
     Transient,
     as_classifier,
     causes_of,
+    exception_types,
     leaves_of,
 )
 
@@ -743,3 +744,25 @@ def test_there_is_one_default() -> None:
     """Whatever it is made of, it is equal to itself and is every policy's default."""
     assert RetryPolicy().classify is transient
     assert Transient() == transient
+
+
+@pytest.mark.parametrize(
+    ("types", "tuple_of_them"),
+    [
+        (OSError, (OSError,)),
+        ((OSError, KeyError), (OSError, KeyError)),
+        ([OSError, KeyError], (OSError, KeyError)),
+        ({OSError}, (OSError,)),
+        (frozenset({OSError}), (OSError,)),
+    ],
+)
+def test_on_takes_one_type_or_several(types: Any, tuple_of_them: Any) -> None:
+    """In whatever they are collected."""
+    assert exception_types("on", types) == tuple_of_them
+
+
+@pytest.mark.parametrize("types", [(), [], set()])
+def test_on_takes_at_least_one(types: Any) -> None:
+    """Nothing to retry on is a mistake."""
+    with pytest.raises(TypeError, match="on must name at least one exception type"):
+        exception_types("on", types)
