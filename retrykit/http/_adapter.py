@@ -39,6 +39,8 @@ MOST_DRAINED: Final = 65_536
 """Bytes read at most of a response that is let go, to keep its connection; then it is closed."""
 LONGEST_DRAIN: Final = 1.0
 """Seconds after which the rest is not waited for."""
+MISDIRECTED: Final = 421
+"""The status that asks for another connection: this one is closed, whatever the body."""
 
 KeyStyle: TypeAlias = bool | Literal["bare"]
 """`idempotency_key` of an adapter: off, quoted as the draft says, or bare."""

@@ -17,6 +17,7 @@ from retrykit._validate import INFINITY
 from retrykit.facts.methods import IDEMPOTENCY_KEY
 from retrykit.http._adapter import (
     LONGEST_DRAIN,
+    MISDIRECTED,
     MOST_DRAINED,
     OPTION,
     POLICY_S_OWN,
@@ -147,7 +148,8 @@ class HttpxExchange(HttpExchange):
     def _drainable(self, response: httpx.Response) -> Ahead | None:
         """The body, to be read in part where that may free the connection."""
         begun = response.is_stream_consumed or isinstance(response.stream, Ahead)
-        if begun or self._announced(response) > MOST_DRAINED:
+        unwanted = response.status_code == MISDIRECTED or self._announced(response) > MOST_DRAINED
+        if begun or unwanted:
             return None
         if self._time is not None:
             self._time["read"] = tighter(self._time["read"], LONGEST_DRAIN)
@@ -321,6 +323,11 @@ class Ahead(httpx.SyncByteStream, httpx.AsyncByteStream):
         self._begun: list[bytes] = []
         self._rest: Any = None
 
+    @property
+    def elapsed(self) -> Any:
+        """Where httpx2 looks for a response's own."""
+        return getattr(self.inner, "elapsed", None)
+
     @classmethod
     def of(cls, response: httpx.Response) -> Self:
         """In place of the response's own."""
@@ -388,6 +395,8 @@ class Ahead(httpx.SyncByteStream, httpx.AsyncByteStream):
 
 def read_in_part(response: httpx.Response) -> None:
     """Read the body as part of the attempt: whole, or the beginning of an error's."""
+    if response.status_code == MISDIRECTED:
+        return
     try:
         if not _may_be_let_go(response) or Ahead.of(response).take():
             response.read()
@@ -399,6 +408,8 @@ def read_in_part(response: httpx.Response) -> None:
 
 async def read_in_part_async(response: httpx.Response) -> None:
     """The same in async code."""
+    if response.status_code == MISDIRECTED:
+        return
     try:
         if not _may_be_let_go(response) or await Ahead.of(response).take_async():
             await response.aread()
