@@ -26,7 +26,7 @@ from retrykit.config import _toml
 from retrykit.config._durations import format_duration
 from retrykit.config._errors import ConfigError, Place, Problem, shown_key
 from retrykit.config._explain import problems_of
-from retrykit.config._names import is_registered, name_of_exception, name_of_part
+from retrykit.config._names import equal, is_registered, name_of_exception, name_of_part
 from retrykit.config._specs import MOST_BACKOFFS, SPECS, Document, PolicySection
 from retrykit.config._values import SECONDS
 from retrykit.events import LogRetries
@@ -168,7 +168,7 @@ class _Writer:
         for name, below in beneath.items():
             value = getattr(policy, name)
             # Two budgets that are equal are still two.
-            same = value is below if name == "budget" else value == below
+            same = value is below or (name != "budget" and equal(value, below))
             if same and name not in always:
                 continue
             inner = (*place, name)

@@ -153,8 +153,10 @@ def _put(section: dict[str, Any], keys: tuple[str, ...], value: object) -> tuple
         table = inner
         place.append(key)
     key = _key(table, keys[-1])
-    if key == "kind" and table.get("kind") != value:
-        table.clear()
+    if key == "kind":
+        value = str(value)
+        if table.get("kind") != value:
+            table.clear()
     if table is section and key == "deadline" and "attempts" not in section:
         # As `replace`: a deadline on top does not lift the limit that was there without it.
         section["attempts"] = 5 if is_nothing(section.get("deadline")) else "inf"

@@ -58,7 +58,7 @@ def problems_of(
 def _explained(error: ErrorDetails, document: Any) -> tuple[Place, Any, str]:
     """The place, the value and the text."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
-    place, spec, of_key = _place(error["loc"], document)
+    place, spec = _place(error["loc"], document)
     if kind == "missing":
         return place, None, "is missing"
     if kind == "extra_forbidden":
@@ -77,19 +77,16 @@ def _explained(error: ErrorDetails, document: Any) -> tuple[Place, Any, str]:
         return place, value, f"must have at least {least}" if least > 1 else "must not be empty"
     if kind == "too_long":
         return place, value, f"must have at most {context['max_length']}"
-    if of_key:
-        return place, value, "must be a text"
     wanted = _WANTED.get(kind, error["msg"].lower())
     return place, value, f"{wanted}, got {shown(value)}"
 
 
-def _place(loc: tuple[int | str, ...], document: Any) -> tuple[Place, type[Spec], bool]:
-    """The keys to a value, without pydantic's marks; the model there; whether a key is meant."""
+def _place(loc: tuple[int | str, ...], document: Any) -> tuple[Place, type[Spec]]:
+    """The keys that lead to a value or a key, without pydantic's marks; and the model there."""
     place: list[int | str] = []
     spec: type[Spec] = Document
     above = document
-    of_key = loc[-1:] == ("[key]",)
-    for each in loc[:-1] if of_key else loc:
+    for each in loc[:-1] if loc[-1:] == ("[key]",) else loc:
         if each in MARKS and not (_toml.is_table(above) and each in above):
             spec = SPECS.get(str(each), spec)
             continue
@@ -99,7 +96,7 @@ def _place(loc: tuple[int | str, ...], document: Any) -> tuple[Place, type[Spec]
         elif len(place) == 4 and place[2] == "endpoints":
             spec = EndpointSection
         above = _at(above, each)
-    return tuple(place), spec, of_key
+    return tuple(place), spec
 
 
 def _at(above: Any, key: int | str) -> Any:

@@ -42,7 +42,9 @@ def register_exception(name: str, type: type[BaseException], /) -> None:
         raise ValueError(f"name must not be another exception's, got {name!r}")
     if name in _parts:
         raise ValueError(f"name must not be another part's, got {name!r}")
-    _exceptions[name] = type
+    # A whole new mapping, so that no thread reads one that grows.
+    global _exceptions
+    _exceptions = {**_exceptions, name: type}
 
 
 def register(name: str, part: object, /) -> None:
@@ -62,7 +64,8 @@ def register(name: str, part: object, /) -> None:
         raise TypeError(f"part must be an instance, got the class {part.__name__}: call it first")
     if name in _exceptions or _known_exception(name) is not None:
         raise ValueError(f"name must not be an exception's, got {name!r}")
-    _parts[name] = part
+    global _parts
+    _parts = {**_parts, name: part}
 
 
 def exception_named(name: str) -> type[BaseException]:
@@ -124,7 +127,7 @@ def name_of_part(part: object) -> str | None:
         if each is part:
             return name
     for name, each in _parts.items():
-        if type(each) is type(part) and _equal(each, part):
+        if type(each) is type(part) and equal(each, part):
             return name
     return None
 
@@ -230,7 +233,8 @@ def _is_exception_type(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
-def _equal(one: object, other: object) -> bool:
+def equal(one: object, other: object) -> bool:
+    """Whether two objects are equal; not where they cannot be compared."""
     try:
         return bool(one == other)
     except Exception:  # noqa: BLE001 - somebody else's comparison may raise anything

@@ -55,9 +55,10 @@ def load(
 ) -> dict[str, Any]:
     """The policies of a TOML file, with the environment on top; known by their names from now on.
 
-    The file has `[policies.NAME]`; a `pyproject.toml` has `[tool.retrykit.policies.NAME]`. Loading
-    a file again takes the place of what it said before, as a whole. `environ` stands in for
-    `os.environ` (`{}` for none); with `register=False` the policies are only read.
+    The file has `[policies.NAME]`; a `pyproject.toml` has `[tool.retrykit.policies.NAME]`. Each
+    becomes a `RetryPolicy`, or with `endpoints` a `retrykit.http.ByEndpoint`. Loading a file again
+    takes the place of what it said before, as a whole. `environ` stands in for `os.environ` (`{}`
+    for none); with `register=False` the policies are only read.
 
     Raises `ConfigError` with everything that is wrong, and then nothing has changed; `OSError`
     where the file cannot be read.

@@ -44,11 +44,13 @@ from retrykit.config._names import exception_named, exceptions, nearest, part_na
 from retrykit.config._values import (
     MOST_ITEMS,
     NOTHING,
+    WORD,
     Attempts,
     Duration,
     EnvText,
     Exceptions,
     Flag,
+    KeyedByReason,
     Limit,
     ListOf,
     MaybeDuration,
@@ -387,7 +389,7 @@ class ByReasonSpec(Spec):
 
     makes = ByReason
     kind: Literal["by_reason"]
-    branches: dict[Reason, BackoffField]
+    branches: Annotated[dict[Reason, BackoffField], KeyedByReason()]
     default: BackoffField
 
     def make(self) -> Backoff:
@@ -508,8 +510,8 @@ class ServerDelaySpec(Spec):
     makes = ServerDelay
     kind: Literal["standard"] = "standard"
     limit: Duration = 60.0
-    over_limit: Literal["stop", "cap", "ignore"] = "stop"
-    combine: Literal["precedence", "floor"] = "precedence"
+    over_limit: Annotated[Literal["stop", "cap", "ignore"], WORD] = "stop"
+    combine: Annotated[Literal["precedence", "floor"], WORD] = "precedence"
     spread: Number = 0.1
 
 
@@ -539,7 +541,9 @@ class TokenBudgetSpec(Spec):
     makes = TokenBudget
     kind: Literal["token"]
     tokens: Number = 500
-    prices: dict[Reason, Number] = Field(default_factory=lambda: {RetryReason.THROTTLED: 5.0})
+    prices: Annotated[dict[Reason, Number], KeyedByReason()] = Field(
+        default_factory=lambda: {RetryReason.THROTTLED: 5.0}
+    )
     default: Number = 14
     reward: Number = 1
 
@@ -750,7 +754,9 @@ class EndpointSection(Spec):
     attempts: Attempts = 5
     """Calls at most, the first included; "inf" for no limit. Where there is a deadline, there is
     no limit unless it is named."""
-    limits: dict[Reason, NotNegative] = Field(default_factory=dict[Any, Any])
+    limits: Annotated[dict[Reason, NotNegative], KeyedByReason()] = Field(
+        default_factory=dict[Any, Any]
+    )
     """Retries at most for a reason, within one call."""
     deadline: Limit = None
     """For the whole call, waits included: seconds, or a text such as "30s"."""
@@ -762,13 +768,13 @@ class EndpointSection(Spec):
     """What a wait that the other side asked for (Retry-After) does to the backoff's."""
     budget: MaybeBudget = None
     """What all calls together may spend on retries."""
-    unsatisfied: Literal["raise", "return"] = "raise"
+    unsatisfied: Annotated[Literal["raise", "return"], WORD] = "raise"
     """The end of a call whose last result was still worth another attempt."""
     listeners: Listeners = Field(default_factory=_logged)
     """Who is told of each event; none for silence."""
     stop_when: StopWhen = None
     """The name of a registered function or event: no more retries once it is true."""
-    nested: Literal["allow", "suppress"] = "allow"
+    nested: Annotated[Literal["allow", "suppress"], WORD] = "allow"
     """"suppress" makes one attempt inside another retried call."""
     name: Name = None
     """For events and metrics; the section's own name where it is left out."""

@@ -22,7 +22,7 @@ from retrykit.facts.methods import RetryableMethod
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic import GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
@@ -42,6 +42,15 @@ def checked_by(check: Callable[[str, Any], Any], value: object) -> Any:
         return check("it", value)
     except (TypeError, ValueError) as error:
         raise ValueError(str(error).removeprefix("it ")) from None
+
+
+def _word(value: object) -> object:
+    # A literal is compared by its type as well.
+    return str(value) if isinstance(value, EnvText) else value
+
+
+WORD: Final = BeforeValidator(_word)
+"""Beside a `Literal`, for what comes from the environment."""
 
 
 def text(value: object, wanted: str) -> str:
@@ -170,16 +179,20 @@ def _method(value: object) -> str | RetryableMethod:
 class ListOf:
     """A list's JSON Schema that allows a single item as well."""
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return handler(source)
-
     def __get_pydantic_json_schema__(
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         listed = handler(core_schema)
         return {"anyOf": [listed, listed["items"]]}
+
+
+class KeyedByReason:
+    """A table's JSON Schema that tells which keys there are."""
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(core_schema), "propertyNames": {"enum": [*RetryReason]}}
 
 
 SECONDS: Final = object()

@@ -337,6 +337,18 @@ class OwnError(Exception):
         (Subclass(), "policy: must be a RetryPolicy itself, got Subclass(attempts=5)"),
         (None, "policy: must be a RetryPolicy itself, got None"),
         (
+            by_endpoint({"GET /x": RetryPolicy()}, default=Subclass()),
+            "policy: must be a RetryPolicy itself, got Subclass(attempts=5)",
+        ),
+        (
+            by_endpoint({"GET /x": Subclass()}, default=RetryPolicy()),
+            'policy: endpoints."GET /x" must be a RetryPolicy itself, got Subclass(attempts=5)',
+        ),
+        (
+            by_endpoint({"GET /x": RetryPolicy.on(OwnError)}, default=RetryPolicy()),
+            'policy: endpoints."GET /x".on[0] must be known by name: register_exception(',
+        ),
+        (
             RetryPolicy(listeners=(log_retries, print)),
             'policy: listeners[1] must be known by name: register("...", ...), got <built-in fun',
         ),

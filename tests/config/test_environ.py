@@ -267,6 +267,12 @@ def test_an_error_names_the_variable(variable, value, problem):
     assert caught.value.problems[0].source == variable
 
 
+def test_a_section_that_is_none_is_told_as_without_the_variable():
+    """There is nothing to put it on."""
+    with pytest.raises(ConfigError, match=r"mapping \[policies\.a\]: must be a table, got 5"):
+        from_mapping({"a": 5}, environ={"RETRYKIT_A__ATTEMPTS": "1"})
+
+
 def test_two_policies_that_are_spelled_alike_are_refused_where_one_is_meant():
     """Only then: without a variable there is no question."""
     sections = {"git-hub": {}, "git_hub": {}}

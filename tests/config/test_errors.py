@@ -106,6 +106,14 @@ def test_every_error_of_a_file_is_told(data):
         ({"backoff": 5}, "backoff must be a list of durations, a name, or a table with a kind"),
         ({"backoff": "5s"}, "backoff must name a backoff, got '5s': register("),
         ({"backoff": ["1s", "x"]}, "backoff[1] must be seconds as a number, or a text"),
+        (
+            {"backoff": {"kind": "exponential", "base": 1, "factor": 10**400}},
+            "backoff.factor must be finite, got 1000",
+        ),
+        (
+            {"backoff": {"kind": "exponential", "base": 1, "factor": "2"}},
+            "backoff.factor must be a number, got '2'",
+        ),
         ({"backoff": {"kind": "constant", "delay": -1}}, "backoff.delay must be at least 0, got"),
         (
             {"backoff": {"kind": "exponential", "base": 1, "factor": 0.5}},

@@ -104,6 +104,12 @@ def test_a_mapping_that_holds_itself_is_refused():
         from_mapping(mapping, environ={})
 
 
+def test_a_mapping_without_end_is_refused():
+    """A hundred thousand values are more than any configuration has."""
+    with pytest.raises(ConfigError, match="must not have more than 100,000 values"):
+        from_mapping({f"p{number}": {} for number in range(100_001)}, environ={})
+
+
 def test_a_mapping_s_keys_are_text_in_the_end():
     """What is none is no key of anything."""
     with pytest.raises(ConfigError, match="is no key of a policy"):

@@ -14,7 +14,17 @@ import pytest
 import requests
 import requests.exceptions
 
-from retrykit import Attempt, Call, Never, OnException, Raised, RetryAfter, RetryPolicy, transient
+from retrykit import (
+    Attempt,
+    Call,
+    Exponential,
+    Never,
+    OnException,
+    Raised,
+    RetryAfter,
+    RetryPolicy,
+    transient,
+)
 from retrykit.config import (
     ConfigError,
     dump,
@@ -25,6 +35,7 @@ from retrykit.config import (
 from retrykit.config._names import exception_named, name_of_exception
 from retrykit.config._specs import SPECS
 from retrykit.facts._rows import class_names
+from retrykit.jitter import Bounds
 
 
 def on(*names):
@@ -190,6 +201,41 @@ def test_every_name_of_the_facts_is_known():
         written = name_of_exception(kind)
         assert written is not None
         assert exception_named(written) is kind
+
+
+def test_a_part_is_named_wherever_a_policy_takes_one():
+    """A jitter here; the file with everything has the others."""
+
+    class Third:
+        def __call__(self, delay, rng):
+            return delay / 3
+
+        def bounds(self, delay):
+            return Bounds(delay / 3, delay / 3)
+
+    third = Third()
+    register("third", third)
+    backoff = {"kind": "exponential", "base": 3, "jitter": "third"}
+    policy = from_mapping({"a": {"backoff": backoff}}, environ={})["a"]
+    assert policy.backoff == Exponential(3, jitter=third)
+    assert dump(policy)["backoff"]["jitter"] == "third"
+
+
+def test_a_part_that_cannot_be_compared_is_no_harm():
+    """Its comparison may raise anything."""
+
+    class Odd:
+        __hash__ = None
+
+        def __eq__(self, other):
+            raise RuntimeError
+
+        def __call__(self, event):
+            pass
+
+    register("odd", Odd())
+    with pytest.raises(ConfigError, match="listeners"):
+        dump(RetryPolicy(listeners=(Odd(),)))
 
 
 # What the program registers
