@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hypothesis import HealthCheck, Phase, currently_in_test_context, given, settings
+from hypothesis.errors import Flaky
 
 from retrykit._validate import shown
 
@@ -47,22 +48,24 @@ def check(
     *,
     once: Mapping[str, Callable[[Any], str | None]] | None = None,
 ) -> None:
-    """Try the laws all at once, and only if something is wrong each by itself.
+    """Try all laws on all examples, and look for the smallest one for each that does not hold.
 
     Those in `once` take no example; where one has a name that is in `laws` too, it is the same law.
     """
 
-    def any_law(each: Any, example: Any) -> str | None:
-        complaints = (_complaint(law, each, example) for law in laws.values())
-        return next((complaint for complaint in complaints if complaint is not None), None)
-
     def search() -> None:
         broken: dict[str, str] = {}
-        if _counterexample(any_law, subject, examples) is not None:
+
+        def look(example: Any) -> None:
             for name, law in laws.items():
-                complaint = _counterexample(law, subject, examples)
-                if complaint is not None:
-                    broken[name] = complaint
+                if name not in broken:
+                    complaint = _complaint(law, subject, example)
+                    if complaint is not None:
+                        broken[name] = complaint
+
+        _run(look, examples, Phase.generate)
+        for name in broken:
+            broken[name] = _smallest(laws[name], subject, examples) or broken[name]
         for name, law_once in (once or {}).items():
             complaint = _complaint(_without_example(law_once), subject, None)
             if complaint is not None:
@@ -88,33 +91,40 @@ class _Wrong(Exception):
     """An example that a law does not hold for."""
 
 
-def _counterexample(law: Law, subject: Any, examples: SearchStrategy[Any]) -> str | None:
+def _smallest(law: Law, subject: Any, examples: SearchStrategy[Any]) -> str | None:
     """What is wrong with the smallest example that a law does not hold for, if there is one."""
-    last: list[str] = []
+    complaints: list[str] = []
+
+    def look(example: Any) -> None:
+        complaint = _complaint(law, subject, example)
+        if complaint is not None:
+            complaints[:] = [complaint]
+            raise _Wrong
+
+    # The smallest comes last. What else the search raises, it raises over a subject that is not
+    # repeatable, which is all the more wrong.
+    with suppress(_Wrong, Flaky):
+        _run(look, examples, Phase.generate, Phase.shrink)
+    return complaints[0] if complaints else None
+
+
+def _run(look: Callable[[Any], None], examples: SearchStrategy[Any], *phases: Phase) -> None:
+    """Have Hypothesis look at examples, the same ones each time."""
 
     @settings(
         max_examples=EXAMPLES,
         database=None,
         deadline=None,
         derandomize=True,
-        phases=(Phase.generate, Phase.shrink),
+        phases=phases,
         report_multiple_bugs=False,
         suppress_health_check=list[Any](HealthCheck),
     )
     @given(examples)
-    def holds(example: Any) -> None:
-        complaint = _complaint(law, subject, example)
-        if complaint is not None:
-            last[:] = [complaint]
-            raise _Wrong
+    def run(example: Any) -> None:
+        look(example)
 
-    try:
-        holds()
-    except Exception:  # the smallest comes last, also where the subject itself is not repeatable
-        if not last:
-            raise
-        return last[0]
-    return None
+    run()
 
 
 def _outside_of_tests(search: Callable[[], None]) -> None:
