@@ -302,9 +302,7 @@ def as_classifier(field: str, value: object) -> Classifier:
             raise ValueError(f"{field} must not be empty")
         return FirstOf(*several)
     if isinstance(value, BaseException):
-        raise TypeError(
-            f"{field} must be an exception type, got an instance: {shown(cast(object, value))}"
-        )
+        raise TypeError(f"{field} must be an exception type, got an instance: {value!r}")
     function(field, cast("object", value))
     return cast("Classifier", value)  # callable, and what it answers is checked at each call
 
