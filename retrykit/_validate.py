@@ -63,7 +63,7 @@ def whole(field: str, value: object, *, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{field} must be a whole number, got {shown(value)}")
     if value < low:
-        raise ValueError(f"{field} must be at least {low}, got {value}")
+        raise ValueError(f"{field} must be at least {low}, got {shown(value)}")
     return value
 
 
