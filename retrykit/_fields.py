@@ -77,8 +77,8 @@ def _rng(name: str, value: object) -> object:
     from random import Random
 
     # A generator's class makes generators: here it is the function that is asked for.
-    if not (isinstance(value, type) and issubclass(value, Random)):
-        function(name, value)
+    makes_generators = isinstance(value, type) and issubclass(value, Random)
+    function(name, value, classes=makes_generators)
     return value
 
 

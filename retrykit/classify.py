@@ -303,7 +303,7 @@ def as_classifier(field: str, value: object) -> Classifier:
         return FirstOf(*several)
     if isinstance(value, BaseException):
         raise TypeError(f"{field} must be an exception type, got an instance: {value!r}")
-    function(field, cast("object", value))
+    function(field, value)  # pyright: ignore[reportUnknownArgumentType]  # whatever it is
     return cast("Classifier", value)  # callable, and what it answers is checked at each call
 
 
