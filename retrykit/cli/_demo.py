@@ -8,9 +8,11 @@ import io
 import sys
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from retrykit import Exponential, RetryPolicy, retry
+from retrykit.cli._errors import BadInput
 from retrykit.cli._flaky_server import SCRIPT, Answer, flaky_server
 from retrykit.events import (
     AttemptFailed,
@@ -23,7 +25,8 @@ from retrykit.events import (
 from retrykit.outcome import Raised
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Self
 
 WIDTHS = (11, 7, 20, 57)
 HEADER = ("function", "attempt", "outcome", "decision")
@@ -67,6 +70,19 @@ class Table:
             case _:
                 pass
 
+    def __enter__(self) -> Self:
+        """Begin with the column's names."""
+        self.row(*HEADER)
+        self.row(*("-" * width for width in WIDTHS))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to end: each line has been printed."""
+
+    def note(self, text: str) -> None:
+        """A line that is no row."""
+        print(f"    {text}", file=self._out, flush=True)
+
     def row(self, *cells: str) -> None:
         """One line, its cells in columns."""
         padded = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)]
@@ -80,12 +96,13 @@ def _described(event: AttemptFailed) -> str:
     return f"{event.error_type} {status}" if isinstance(status, int) else str(event.error_type)
 
 
-def demo(script: Sequence[Answer] = SCRIPT, out: TextIO = sys.stdout) -> int:
+def demo(script: Sequence[Answer] = SCRIPT, out: TextIO | None = None) -> int:
     """Serve the script, call it from a blocking and an async function, show every decision.
 
     Returns 0 where both calls came to a value, else 1.
     """
-    table = Table(out)
+    to: TextIO = sys.stdout if out is None else out
+    table = _table(to)
     policy = RetryPolicy(backoff=Exponential(0.2, factor=2, cap=1), listeners=(table,))
 
     @retry(policy=policy)
@@ -99,25 +116,35 @@ def demo(script: Sequence[Answer] = SCRIPT, out: TextIO = sys.stdout) -> int:
         return await _get(url)
 
     with flaky_server(script) as url:
-        print(f"A server on {url} that {', then '.join(map(str, script))}.\n", file=out)
-        table.row(*HEADER)
-        table.row(*("-" * width for width in WIDTHS))
-        for call in (
+        print(f"A server on {url} that {', then '.join(map(str, script))}.\n", file=to)
+        calls: list[Callable[[], bytes]] = [
             lambda: fetch(f"{url}/sync"),
             lambda: asyncio.run(fetch_async(f"{url}/async")),
-        ):
-            try:
-                call()
-            except Exception as error:  # noqa: BLE001 - the demo shows how a call ends, whichever way
-                print(f"    {type(error).__name__}: {error}", file=out)
-                for note in getattr(error, "__notes__", ()):
-                    print(f"    {note}", file=out)
+        ]
+        with table:
+            for call in calls:
+                try:
+                    call()
+                except Exception as error:  # noqa: BLE001 - the demo shows how a call ends, whichever way
+                    table.note(f"{type(error).__name__}: {error}")
+                    for note in getattr(error, "__notes__", ()):
+                        table.note(note)
     print(
         f"\n{table.succeeded} of {table.calls} calls succeeded, in {table.attempts} attempts;"
         f" {table.waited:.1f} s were spent waiting.",
-        file=out,
+        file=to,
     )
     return 0 if table.succeeded == table.calls else 1
+
+
+def _table(out: TextIO) -> Table:
+    """A live table on a terminal, where rich is installed; else plain lines."""
+    if out.isatty():
+        with suppress(ImportError):
+            from retrykit.cli._live import live_table
+
+            return live_table(out) or Table(out)
+    return Table(out)
 
 
 async def _get(url: str) -> bytes:
@@ -142,10 +169,11 @@ async def _get(url: str) -> bytes:
 
 def main(arguments: Sequence[str]) -> int:
     """The command: no options."""
+    if list(arguments) in (["-h"], ["--help"]):
+        print(
+            "usage: retrykit demo\n\nCall a flaky server on this machine, and show each decision."
+        )
+        return 0
     if arguments:
-        print(f"demo takes no arguments, got {' '.join(arguments)}", file=sys.stderr)
-        return 2
-    try:
-        return demo()
-    except KeyboardInterrupt:
-        return 130
+        raise BadInput(f"demo takes no arguments, got {' '.join(arguments)}")
+    return demo()
