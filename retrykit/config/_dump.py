@@ -103,7 +103,13 @@ def dumps(policies: Policy | Mapping[str, Policy]) -> str:
             sections.append(_toml.table(("policies", name, "endpoints", pattern), each))
     if problems:
         raise ConfigError(problems)
-    return "\n".join(sections)
+    text = "\n".join(sections)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        problem = f"must be Unicode text, got {shown(error.object[error.start : error.end])}"
+        raise ConfigError([Problem(SOURCE, "", "", None, problem)]) from None
+    return text
 
 
 class _Writer:

@@ -108,10 +108,13 @@ def _setting(
 
 
 def _one_underscore(rest: str, policies: Collection[str], fields: Collection[str]) -> str | None:
+    spelled = [_spelled(field) for field in fields]
     for name in policies:
-        for field in map(_spelled, fields):
-            key = rest.removeprefix(f"{name}_")
-            if key != rest and (key == field or key.startswith(f"{field}_")):
+        key = rest.removeprefix(f"{name}_")
+        if key == rest:
+            continue
+        for field in spelled:
+            if key == field or key.startswith(f"{field}_"):
                 return f"sets nothing: write {PREFIX}{name}__{field}, with two underscores"
     return None
 

@@ -57,6 +57,13 @@ class ConfigError(RetryKitError, ValueError):
         self.more = more + len(every) - len(self.problems)
         super().__init__(self.problems, self.more)
 
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...], int]]:
+        # What a program put into a mapping may not pickle; the error itself travels.
+        problems = [
+            each if _travels(each.value) else each._replace(value=None) for each in self.problems
+        ]
+        return type(self), (tuple(problems), self.more)
+
     def __str__(self) -> str:
         lines = [str(each) for each in self.problems]
         if self.more:
@@ -65,6 +72,16 @@ class ConfigError(RetryKitError, ValueError):
             return lines[0]
         count = len(self.problems) + self.more
         return "\n".join([f"{count} problems in the configuration:", *lines])
+
+
+def _travels(value: object) -> bool:
+    import pickle
+
+    try:
+        pickle.dumps(value)
+    except Exception:  # noqa: BLE001 - whatever a value's pickling raises
+        return False
+    return True
 
 
 def header_of(place: Place, prefix: tuple[str, ...]) -> tuple[str, Place]:

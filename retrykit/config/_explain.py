@@ -64,6 +64,12 @@ def _explained(error: ErrorDetails, document: Any) -> tuple[Place, Any, str]:
     if kind == "extra_forbidden":
         hint = nearest(str(place[-1]), spec.model_fields)
         return place, value, f"is no key of {_called(spec)} (got {shown(value)}){hint}"
+    if kind == "unknown_name":
+        name = context["name"]
+        short = name if len(name) <= 40 else "..."
+        hint = nearest(name, context["names"]())
+        hint = hint or f': {context["remedy"]}("{short}", ...) makes it known'
+        return place, value, f"{context['wanted']}, got {shown(name)}{hint}"
     if kind == "no_kind":
         return _kind(place, value, context)
     if kind == "value_error":

@@ -16,6 +16,7 @@ from retrykit.config._environ import overlay
 from retrykit.config._errors import ConfigError, Problem, header_of
 from retrykit.config._explain import blamed, problems_of
 from retrykit.config._specs import Document, PolicySection
+from retrykit.http import by_endpoint
 from retrykit.policy import RetryPolicy
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def load(
     """
     key = os.path.abspath(path)
     with _lock:
-        before = _files.get(key)
+        before = _files.get(key) if register else None
         file = _read(key, os.fspath(path), environ, before)
         if register:
             _registry.replace(before.policies if before else {}, file.policies)
@@ -250,8 +251,6 @@ class _Builder:
                 )
                 for pattern, endpoint in section.endpoints.items()
             }
-            from retrykit.http import by_endpoint
-
             return by_endpoint(endpoints, default=policy)
         except (TypeError, ValueError) as error:
             header, _ = header_of(place, self._prefix)

@@ -40,7 +40,7 @@ from retrykit.backoff import (
 )
 from retrykit.budget import PerKey, RatioBudget, TokenBudget
 from retrykit.classify import Classifier, FirstOf, Never, OnException, OnResult, transient
-from retrykit.config._names import exception_named, exceptions, nearest, part_named, parts, reserve
+from retrykit.config._names import exception_named, exceptions, part_named, parts, reserve
 from retrykit.config._values import (
     MOST_ITEMS,
     NOTHING,
@@ -65,6 +65,7 @@ from retrykit.config._values import (
     as_list,
     checked_by,
     is_nothing,
+    unknown,
 )
 from retrykit.decision import RetryReason
 from retrykit.events import LogRetries, log_retries
@@ -144,8 +145,8 @@ def _choice(
 
     A text is a kind that needs nothing else, or a name: `named` finds what it means, `check` is how
     the field takes it, and `names` are told to who mistyped one. `listed` is the strategy that a
-    plain list describes; `nothing` allows `false`; `kindless` a table that
-    does not say its kind; `remedy` is what makes a name known.
+    plain list describes; `nothing` allows `false`; `kindless` a table that does not say its kind;
+    `remedy` is what makes a name known.
     """
     by_kind = {get_args(spec.model_fields["kind"].annotation)[0]: spec for spec in specs}
     SPECS.update({f"={kind}": spec for kind, spec in by_kind.items()})
@@ -157,8 +158,8 @@ def _choice(
         try:
             found = named(str(name))
         except LookupError:
-            unknown = _unknown(name, [*short, *names()], remedy)
-            raise ValueError(f"must name {what}, got {unknown}") from None
+            known = lambda: [*short, *names()]  # noqa: E731 - asked only if it is told
+            raise unknown(f"must name {what}", name, known, remedy) from None
         return checked_by(check, found)
 
     def spelled(value: object) -> object:
@@ -215,14 +216,7 @@ def _part(value: object, wanted: str) -> object:
     try:
         return part_named(str(value))
     except LookupError:
-        raise ValueError(f"must be {wanted}, got {_unknown(value, parts())}") from None
-
-
-def _unknown(name: str, names: list[str], remedy: str = "register") -> str:
-    """A name that means nothing, what may have been meant, and how a name gets a meaning."""
-    hint = nearest(name, names)
-    short = name if len(name) <= 40 else "..."
-    return shown(str(name)) + (hint or f': {remedy}("{short}", ...) makes it known')
+        raise unknown(f"must be {wanted}", value, parts, "register") from None
 
 
 def _function(value: object) -> Any:

@@ -11,10 +11,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainValidator, Strict, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from retrykit._validate import is_number, seconds, shown, whole
 from retrykit.config._durations import PATTERN, WANTED, parse_duration
-from retrykit.config._names import exception_named, exceptions, nearest
+from retrykit.config._names import exception_named, exceptions
 from retrykit.config._toml import is_list
 from retrykit.decision import RetryReason
 from retrykit.facts.methods import RetryableMethod
@@ -158,17 +159,24 @@ def _name(value: object) -> str | None:
 
 
 def _exception(value: object) -> type[BaseException]:
-    name = text(value, "the name of an exception type")
+    wanted = "must be the name of an exception type"
+    name = text(value, wanted.removeprefix("must be "))
     try:
         return exception_named(name)
     except LookupError:
-        hint = (
-            nearest(name, exceptions())
-            or f': register_exception("{name[:40]}", ...) makes it known'
-        )
-        raise ValueError(
-            f"must be the name of an exception type, got {shown(name)}{hint}"
-        ) from None
+        raise unknown(wanted, name, exceptions, "register_exception") from None
+
+
+def unknown(
+    wanted: str, name: str, names: Callable[[], list[str]], remedy: str
+) -> PydanticCustomError:
+    """The error for a name that means nothing.
+
+    `names` are those that do, and `remedy` makes one known: for the text, which is made only if the
+    error is told.
+    """
+    context = {"wanted": wanted, "name": str(name), "names": names, "remedy": remedy}
+    return PydanticCustomError("unknown_name", "unknown name", context)
 
 
 def _method(value: object) -> str | RetryableMethod:

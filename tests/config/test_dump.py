@@ -418,6 +418,12 @@ def test_what_is_nested_too_deep_is_told():
         dump(RetryPolicy(backoff=backoff))
 
 
+def test_what_is_no_unicode_cannot_be_written():
+    """TOML has no way to say a lone surrogate."""
+    with pytest.raises(ConfigError, match=r"policy: must be Unicode text, got '\\udcff'"):
+        dumps(RetryPolicy(name="\udcff"))
+
+
 def test_a_registered_strategy_is_written_by_its_name():
     """A budget that several policies share stays shared."""
     shared = RatioBudget()

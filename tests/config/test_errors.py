@@ -318,6 +318,16 @@ def test_a_config_error_travels():
         assert again.problems == caught.value.problems
 
 
+def test_a_value_that_does_not_pickle_is_left_behind():
+    """A mapping may hold anything."""
+    with pytest.raises(ConfigError) as caught:
+        from_mapping({"a": {"stop_when": lambda: True}}, environ={})
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert caught.value.problems[0].value is not None
+    assert again.problems[0].value is None
+
+
 def test_a_hundred_problems_are_enough():
     """The others are counted."""
     with pytest.raises(ConfigError) as caught:

@@ -56,7 +56,10 @@ HOSTILE = {
     "a long row": "[policies.a]\nbackoff = { kind = 'then', backoffs = [" + "[1]," * K + "] }",
     "a long list": "[policies.a]\nbackoff = [" + "1," * K + "]",
     "many names": "[policies.a]\non = [" + "'OSError'," * (K // 2) + "]",
-    "many wrong names": "[policies.a]\non = [" + "'OSEror'," * 900 + "]",
+    "many wrong names": "\n".join(
+        f"[policies.p{i}]\non = [{', '.join(f'{chr(39)}OSError{j}{chr(39)}' for j in range(900))}]"
+        for i in range(60)
+    ),
     "a date": "[policies.a]\ndeadline = 2020-01-01\nattempts = 07:32:00",
     "nested backoffs": "[policies.a]\nbackoff = "
     + "{kind='take', n=1, backoff=" * 40

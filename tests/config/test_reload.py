@@ -165,6 +165,15 @@ def test_a_budget_with_the_same_settings_keeps_its_balance(write):
     assert named("a").budget.balance() == 1.0
 
 
+def test_a_file_that_is_only_read_has_budgets_of_its_own(write):
+    """Whoever looks at it must not spend what calls are to have."""
+    path = write(BUDGET % 2)
+    load(path, environ={})
+    looked_at = load(path, environ={}, register=False)["a"]
+    assert looked_at == named("a")
+    assert looked_at.budget is not named("a").budget
+
+
 def test_a_budget_with_other_settings_begins_anew(write):
     """It is another one."""
     load(write(BUDGET % 2), environ={})
