@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -49,6 +50,7 @@ from retrykit.config import (
     register_exception,
     register_policy,
 )
+from retrykit.config._specs import SPECS, PolicySection
 from retrykit.errors import UnknownPolicy
 from retrykit.events import LogRetries
 from retrykit.http import HttpClassifier, OnStatus, by_endpoint, per_host
@@ -513,6 +515,13 @@ def test_nothing_is_read_before_it_is_asked_to(write, tmp_path):
     assert attempts == "5"
     assert read == "[]"
     assert opened == "[]"
+
+
+def test_the_docstring_tells_every_key_and_kind():
+    """It is the reference."""
+    for word in (*PolicySection.model_fields, *(mark.removeprefix("=") for mark in SPECS)):
+        if word != "standard":
+            assert re.search(rf'[`"]{word}[`"]', retrykit.config.__doc__), word
 
 
 def test_without_pydantic_the_error_tells_the_remedy():
