@@ -25,8 +25,8 @@ of a `RetryPolicy` for keys, all optional:
 - `backoff`: a list of waits, or a table of the kind `constant`, `exponential`, `linear`,
   `polynomial`, `fibonacci`, `decorrelated`, `schedule`, `by_reason` (`branches`, `default`), or
   around another `backoff`: `capped` (`cap`), `at_least` (`floor`), `take` (`n`), `jittered`
-  (`jitter`), `custom`; or of several `backoffs`: `then`, `sum`. A `jitter` is `"full"`, `"equal"`, `"none"`,
-  `"proportional"` or `"additive"`, or a table of one of these kinds.
+  (`jitter`), `custom`; or of several `backoffs`: `then`, `sum`. A `jitter` is `"full"`, `"equal"`,
+  `"none"`, `"proportional"` or `"additive"`, or a table of one of these kinds.
 - `server_delay`: a table with what `ServerDelay` takes.
 - `budget`: a table of the kind `ratio`, `token`, `per_key` (`key`, `budget`, `size`) or `per_host`.
 - `unsatisfied`, `nested`, `name` (omitted: the section's), `listeners` (`"log_retries"`, registered
