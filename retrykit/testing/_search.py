@@ -45,12 +45,14 @@ def check(
     subject: Any,
     laws: Mapping[str, Law],
     examples: SearchStrategy[Any],
+    told: Callable[[Any], str],
     *,
     once: Mapping[str, Callable[[Any], str | None]] | None = None,
 ) -> None:
     """Try all laws on all examples, and look for the smallest one for each that does not hold.
 
     Those in `once` take no example; where one has a name that is in `laws` too, it is the same law.
+    `told` puts an example into words, for where a law itself cannot: the subject raised something.
     """
 
     def search() -> None:
@@ -59,15 +61,15 @@ def check(
         def look(example: Any) -> None:
             for name, law in laws.items():
                 if name not in broken:
-                    complaint = _complaint(law, subject, example)
+                    complaint = _complaint(law, subject, example, told)
                     if complaint is not None:
                         broken[name] = complaint
 
         _run(look, examples, Phase.generate)
         for name in broken:
-            broken[name] = _smallest(laws[name], subject, examples) or broken[name]
+            broken[name] = _smallest(laws[name], subject, examples, told) or broken[name]
         for name, law_once in (once or {}).items():
-            complaint = _complaint(_without_example(law_once), subject, None)
+            complaint = _complaint(_without_example(law_once), subject, None, _nothing_more)
             if complaint is not None:
                 broken.setdefault(name, complaint)
         if broken:
@@ -80,23 +82,29 @@ def _without_example(law: Callable[[Any], str | None]) -> Law:
     return lambda subject, _: law(subject)
 
 
-def _complaint(law: Law, subject: Any, example: Any) -> str | None:
+def _nothing_more(_: Any) -> str:
+    return "in the end"
+
+
+def _complaint(law: Law, subject: Any, example: Any, told: Callable[[Any], str]) -> str | None:
     try:
         return law(subject, example)
     except Exception as error:  # noqa: BLE001 - what is checked may raise anything, and must not
-        return f"it raised {type(error).__name__}: {error}"
+        return f"{told(example)} it raised {type(error).__name__}: {error}"
 
 
 class _Wrong(Exception):
     """An example that a law does not hold for."""
 
 
-def _smallest(law: Law, subject: Any, examples: SearchStrategy[Any]) -> str | None:
+def _smallest(
+    law: Law, subject: Any, examples: SearchStrategy[Any], told: Callable[[Any], str]
+) -> str | None:
     """What is wrong with the smallest example that a law does not hold for, if there is one."""
     complaints: list[str] = []
 
     def look(example: Any) -> None:
-        complaint = _complaint(law, subject, example)
+        complaint = _complaint(law, subject, example, told)
         if complaint is not None:
             complaints[:] = [complaint]
             raise _Wrong

@@ -87,6 +87,7 @@ def check_backoff(backoff: Backoff, /, *, steps: int = 50) -> None:
             "seeded": partial(_seeded, steps),
         },
         _seeds(),
+        lambda seed: f"with Random({seed})",
         once={"finite": _finite_far_out},
     )
 
@@ -116,6 +117,7 @@ def check_jitter(jitter: Jitter, /) -> None:
             "seeded": _jitter_seeded,
         },
         st.tuples(strategies.durations(high=1e9), _seeds()),
+        lambda example: f"of {example[0]!r}, with Random({example[1]})",
     )
 
 
@@ -134,11 +136,9 @@ def check_classifier(
     check(
         "classifier",
         classifier,
-        {
-            "pure": _pure,
-            "total": _total,
-        },  # in this order: total would be the first to change something
+        {"pure": _pure, "total": _total},  # total would be the first to change something
         strategies.attempts() if attempts is None else attempts,
+        lambda attempt: f"to {_told(attempt)}",
     )
 
 
@@ -176,6 +176,7 @@ def check_budget(budget: Budget, /) -> None:
             "settling is free": _settling_is_free,
         },
         st.lists(calls, min_size=1, max_size=10),
+        lambda calls: f"in {len(calls)} calls, the last with {_retries(calls[-1])},",
         once={"recovers": _recovers},
     )
 
@@ -208,7 +209,7 @@ def check_policy(policy: PolicyFactory, /) -> None:
         }
     finished = st.tuples(strategies.outcomes(), st.sampled_from([0.0, 0.1, 1.0, 10.0]))
     calls = st.lists(finished, min_size=1, max_size=6)
-    check("policy", policy, laws, st.tuples(calls, _draws()))
+    check("policy", policy, laws, st.tuples(calls, _draws()), _told_call)
 
 
 def _seeds() -> SearchStrategy[int]:
@@ -283,13 +284,13 @@ def _tight_bounds(steps: int, backoff: Backoff, _: int) -> str | None:
 
 
 def _within_limits(steps: int, backoff: Backoff, seed: int) -> str | None:
-    floor, cap = backoff.limits
+    floor, cap = limits = backoff.limits
     for number, bounds in enumerate(islice(backoff.bounds(), steps), start=1):
         if not floor <= bounds[0] <= bounds[1] <= cap:
-            return f"the bounds of wait {number} are {_pair(bounds)}, outside of {backoff.limits!r}"
+            return f"the bounds of wait {number} are {_pair(bounds)}, outside of {_pair(limits)}"
     for number, wait in enumerate(_waits(backoff, random.Random(seed), steps), start=1):
         if not floor <= wait <= cap:
-            return f"wait {number} of Random({seed}) is {wait!r}, outside of {backoff.limits!r}"
+            return f"wait {number} of Random({seed}) is {wait!r}, outside of {_pair(limits)}"
     return None
 
 
@@ -416,9 +417,12 @@ def _pure(classifier: Classifier, attempt: Attempt) -> str | None:
 
 
 def _told(attempt: Attempt) -> str:
-    outcome = attempt.outcome
+    return f"{_told_outcome(attempt.outcome)} in attempt {attempt.number}"
+
+
+def _told_outcome(outcome: Outcome) -> str:
     what = repr(outcome.error if isinstance(outcome, Raised) else outcome.value)
-    return f"{type(outcome).__name__}({what}) in attempt {attempt.number}"
+    return f"{type(outcome).__name__}({what})"
 
 
 def _state(attempt: Attempt) -> tuple[Any, ...]:
@@ -438,6 +442,11 @@ def _state(attempt: Attempt) -> tuple[Any, ...]:
 
 
 # Budgets: `(budget, calls)`, each call its retries' reasons and its end.
+
+
+def _retries(call: tuple[list[RetryReason], str]) -> str:
+    reasons, end = call
+    return f"{len(reasons)} retries and a {end}"
 
 
 class _Move(NamedTuple):
@@ -544,6 +553,12 @@ def _recovers(budget: Budget) -> str | None:
 
 
 # Policies: `(policy, (finished attempts, what is drawn))`.
+
+
+def _told_call(example: tuple[list[tuple[Outcome, float]], float]) -> str:
+    finished, _ = example
+    last, _ = finished[-1]
+    return f"in a call of {len(finished)} attempts, the last {_told_outcome(last)},"
 
 
 class _Step(NamedTuple):

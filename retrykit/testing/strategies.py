@@ -52,6 +52,7 @@ from retrykit.budget import Budget, PerKey, RatioBudget, TokenBudget
 from retrykit.classify import Classifier, FirstOf, Never, OnException, OnResult, transient
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
 from retrykit.events import log_retries
+from retrykit.http import HttpClassifier
 from retrykit.jitter import (
     AdditiveJitter,
     Bounds,
@@ -351,6 +352,11 @@ def classifiers() -> SearchStrategy[Classifier]:
         ),
         st.builds(OnResult, st.sampled_from([is_pending, says_no, says_yes]), reason=reasons),
         types.map(lambda types: Never(*types)),
+        st.builds(
+            HttpClassifier,
+            method=st.sampled_from([None, "GET", "POST"]),
+            unless=predicates,
+        ),
     )
     # A plain function's repr cannot be evaluated; in a stack it shows as its name.
     functions = st.sampled_from([no_opinion, always_retry, never_retry])
@@ -558,5 +564,5 @@ NAMES: Final[dict[str, Any]] = {
         Waits, KeyOf, Slow, says_yes, says_no, asks_for_a_second, is_pending, no_opinion,
         always_retry, never_retry, stops_never,
     )
-} | {"inf": math.inf, "print": print}  # fmt: skip
+} | {"inf": math.inf, "HttpClassifier": HttpClassifier}  # fmt: skip
 """What the `repr` of a generated object refers to: `eval(repr(policy), NAMES) == policy`."""

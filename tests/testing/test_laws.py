@@ -188,7 +188,7 @@ BROKEN_BACKOFFS: dict[str, tuple[Backoff, str, str]] = {
     "it raises": (
         Of(draw=lambda rng: iter([1 / 0])),
         "finite",
-        "it raised ZeroDivisionError",
+        r"with Random\(0\) it raised ZeroDivisionError",
     ),
     "it draws past its bounds": (
         Of(draw=lambda rng: (3 * rng.random() for _ in count())),
@@ -216,7 +216,7 @@ BROKEN_BACKOFFS: dict[str, tuple[Backoff, str, str]] = {
     "it leaves its cap": (
         Of(within=Bounds(0.0, 1.5)),
         "within its limits",
-        r"the bounds of wait 1 are 0.0 to 2.0, outside of Bounds\(low=0.0, high=1.5\)",
+        r"the bounds of wait 1 are 0.0 to 2.0, outside of 0.0 to 1.5",
     ),
     "it falls below its floor": (
         Of(within=Bounds(0.5, 10.0)),
@@ -226,7 +226,7 @@ BROKEN_BACKOFFS: dict[str, tuple[Backoff, str, str]] = {
     "a wait leaves the cap and its bounds do not": (
         Of(draw=lambda rng: (11 * rng.random() for _ in count())),
         "within its limits",
-        r"is 10\.\d+, outside of Bounds\(low=0.0, high=10.0\)",
+        r"is 10\.\d+, outside of 0.0 to 10.0",
     ),
     "its bounds end before its waits": (
         Of(bound=lambda: repeat(Bounds(0.0, 2.0), 3)),
@@ -362,7 +362,11 @@ BROKEN_JITTERS: dict[str, tuple[Jitter, str, str]] = {
         "finite",
         r"the bounds of 1.0 are 1.0 to 0.0",
     ),
-    "it raises": (Around(draw=lambda delay, rng: 1 / delay), "finite", "it raised ZeroDivision"),
+    "it raises": (
+        Around(draw=lambda delay, rng: 1 / delay),
+        "finite",
+        r"of 0.0, with Random\(0\) it raised Zero",
+    ),
     "it draws past its bounds": (
         Around(draw=lambda delay, rng: delay * (1 + rng.random())),
         "within its bounds",
@@ -433,7 +437,11 @@ class Counting:
 
 
 BROKEN_CLASSIFIERS: dict[str, tuple[Classifier, str, str]] = {
-    "it raises": (raising, "total", "it raised AttributeError: 'NoneType' object has no"),
+    "it raises": (
+        raising,
+        "total",
+        r"to Returned\(None\) in attempt 1 it raised AttributeError: 'NoneType' object has no",
+    ),
     "it answers a bool": (answering_true, "total", r"in attempt 1 it answers False"),
     "it changes the error": (changing, "pure", r"it changes Raised\(OSError\(\)\) in attempt 1"),
     "it leaves a note": (noting, "pure", r"it changes Raised\(OSError\(\)\) in attempt 1"),
@@ -499,6 +507,11 @@ BROKEN_BUDGETS: dict[str, tuple[Budget, str, str]] = {
         Purse(price=lambda purse: 4.0),
         "solvent",
         r"around retry 2 of call 1 \(connection_failed\), the balance is -3.0",
+    ),
+    "it raises": (
+        Purse(price=lambda purse: 1 / 0),
+        "honest",
+        "in 1 calls, the last with 1 retries and a success, it raised ZeroDivisionError",
     ),
     "its balance is NaN": (
         Purse(end=lambda *_: float("nan")),
@@ -655,7 +668,11 @@ BROKEN_POLICIES: dict[str, tuple[Any, str, str]] = {
         "answers",
         r"to Returned\(None\) in attempt 1 it answers",
     ),
-    "it raises": (Raising(), "answers", "it raised ZeroDivisionError: on purpose"),
+    "it raises": (
+        Raising(),
+        "answers",
+        r"in a call of 1 attempts, the last Returned\(None\), it raised ZeroDivisionError: on",
+    ),
     "its classifier raises": (
         RetryPolicy(classify=raising),
         "answers",

@@ -17,6 +17,7 @@ from retrykit import classify as classify_module
 from retrykit import jitter as jitter_module
 from retrykit.backoff import BackoffBase, Schedule
 from retrykit.facts.retry_after import parse_retry_after
+from retrykit.http import HttpClassifier
 from retrykit.testing import Slow, VirtualClock, script
 from retrykit.testing import strategies as st
 
@@ -81,7 +82,7 @@ def parts(thing: Any) -> set[type]:
 
 BACKOFFS = concrete(backoff_module, BackoffBase)
 JITTERS = concrete(jitter_module)
-CLASSIFIERS = concrete(classify_module)
+CLASSIFIERS = concrete(classify_module) | {HttpClassifier}
 BUDGETS = concrete(budget_module)
 
 
