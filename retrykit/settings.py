@@ -58,7 +58,8 @@ class CallSettings:
         takers = self._takers.get(key)
         if takers is None:
             takers = self._takers[key] = {}
-            asked = [(each, tuple(kinds_of(each))) for each in listeners]
+            answers: Any = (key,) if one else key
+            asked = [(each, tuple(kinds)) for each, kinds in zip(listeners, answers, strict=True)]
             for kind in EVERY_KIND:  # a base class stands for the kinds below it
                 found = tuple([each for each, kinds in asked if issubclass(kind, kinds)])
                 if found:
