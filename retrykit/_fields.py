@@ -77,9 +77,9 @@ def _rng(name: str, value: object) -> object:
     from random import Random
 
     # A generator's class makes generators: here it is the function that is asked for.
-    makes_generators = isinstance(value, type) and issubclass(value, Random)
-    function(name, value, classes=makes_generators)
-    return value
+    makes_generators: Any = value
+    function(name, value, classes=isinstance(value, type) and issubclass(makes_generators, Random))
+    return makes_generators
 
 
 def _budget(name: str, value: object) -> object:
