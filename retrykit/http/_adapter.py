@@ -21,6 +21,7 @@ from retrykit._forms import ASYNC, PLAIN, start
 from retrykit._session import StandardPolicy, settings_of
 from retrykit._validate import shown
 from retrykit.facts._headers import Headers
+from retrykit.facts._shapes import get
 from retrykit.facts.methods import IDEMPOTENCY_KEY, RetryableMethod, classify_method
 from retrykit.http._policy import http_policy
 from retrykit.outcome import Raised
@@ -108,7 +109,7 @@ class HttpExchange(Exchange):
 def response_of(outcome: Outcome) -> Any:
     """The response that an outcome holds: the value, or what the error carries, else `None`."""
     if isinstance(outcome, Raised):
-        return getattr(outcome.error, "response", None)
+        return get(outcome.error, "response")
     return outcome.value
 
 

@@ -38,7 +38,10 @@ _KEY: Final = IDEMPOTENCY_KEY[0]
 class HttpxExchange(HttpExchange):
     """One request of httpx's with its answers."""
 
-    __slots__ = ("_own_time", "_time")
+    __slots__ = ("_own_time", "_time", "until")
+
+    until: float
+    """The monotonic time at which the last attempt's time ends."""
 
     _own_time: Mapping[str, float | None]
     """The time limits that the request came with."""
@@ -65,6 +68,7 @@ class HttpxExchange(HttpExchange):
             extensions.setdefault("timeout", default_time)
         self._own_time = extensions.get("timeout", {})
         self._time = None
+        self.until = INFINITY
         stream = request.stream
         if not isinstance(stream, httpx.ByteStream):
             self.body = Body(*_parts(stream)) if body is None else body
@@ -78,6 +82,7 @@ class HttpxExchange(HttpExchange):
         """What one attempt sends, with what time is left."""
         extensions = dict(template.extensions)
         remaining = current_attempt().remaining
+        self.until = INFINITY if remaining is None else time.monotonic() + remaining
         if remaining is not None or "timeout" in extensions:
             own = self._own_time
             self._time = {phase: tighter(own.get(phase), remaining) for phase in _PHASES}
@@ -315,18 +320,42 @@ def _parts(stream: Any) -> tuple[object, ...]:
     return (stream if inner is None else inner,)
 
 
-class Ahead(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """A response's body of which the beginning was read before anybody asked for it."""
+class _Around(httpx.SyncByteStream):
+    """A response's body, handled with more care."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
-        self._begun: list[bytes] = []
-        self._rest: Any = None
 
     @property
     def elapsed(self) -> Any:
         """Where httpx2 looks for a response's own."""
         return getattr(self.inner, "elapsed", None)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class Timed(_Around):
+    """A body that is read up to a monotonic time: a client's own limit is for each piece anew."""
+
+    def __init__(self, inner: Any, until: float) -> None:
+        super().__init__(inner)
+        self._until = until
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self.inner:
+            if time.monotonic() > self._until:
+                raise httpx.ReadTimeout("the attempt's time is over")
+            yield chunk
+
+
+class Ahead(_Around, httpx.AsyncByteStream):
+    """A body of which the beginning was read before anybody asked for it."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self._begun: list[bytes] = []
+        self._rest: Any = None
 
     @classmethod
     def of(cls, response: httpx.Response) -> Self:
@@ -367,9 +396,6 @@ class Ahead(httpx.SyncByteStream, httpx.AsyncByteStream):
         async for chunk in self._rest:
             yield chunk
 
-    def close(self) -> None:
-        self.inner.close()
-
     async def aclose(self) -> None:
         try:
             await self._cut()
@@ -393,10 +419,12 @@ class Ahead(httpx.SyncByteStream, httpx.AsyncByteStream):
                         return  # what never waits comes from no network
 
 
-def read_in_part(response: httpx.Response) -> None:
+def read_in_part(response: httpx.Response, until: float) -> None:
     """Read the body as part of the attempt: whole, or the beginning of an error's."""
     if response.status_code == MISDIRECTED:
         return
+    if until < INFINITY and _is_open(response):
+        response.stream = Timed(response.stream, until)
     try:
         if not _may_be_let_go(response) or Ahead.of(response).take():
             response.read()

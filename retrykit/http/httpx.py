@@ -228,7 +228,7 @@ class RetryClient(httpx.Client):
             finally:
                 exchange.keep_what_was_read(sent)
             if journey.reads(response):
-                read_in_part(response)
+                read_in_part(response, exchange.until)
             return response
 
         response: httpx.Response = self._retries.run(exchange, attempt, journey.own_say)

@@ -1528,6 +1528,20 @@ def test_a_deadline_ends_the_call(way: Way, serve: Serve) -> None:
     assert len(server.requests) == 1
 
 
+@each_client
+def test_a_body_that_drips_does_not_outlast_the_attempt(way: Way, serve: Serve) -> None:
+    """A client's own limit is for each piece anew, and every piece comes in time."""
+    server = serve(answer(body=b"x" * 1000, drip=0.02), answer(404, body=b"x" * 1000, drip=0.02))
+
+    async def main() -> Any:
+        async with way.client(policy(attempt_timeout=0.1), pool=1, timeout=5.0) as client:
+            return await client.get(server.url())
+
+    assert way.run(main).text == "ok"
+    assert len(server.requests) == 3
+    server.wait_until(lambda server: server.open == 0)
+
+
 @each_async_way
 def test_an_attempt_that_is_cut_leaves_no_connection(way: Way, serve: Serve) -> None:
     """In mid-body too, where it is read."""
@@ -1752,6 +1766,65 @@ def test_a_key_goes_along_within_the_origin(way: Way, serve: Serve) -> None:
 
     assert way.run(main).text == "ok"
     assert len({request.header("Idempotency-Key") for request in server.requests}) == 1
+
+
+# Other transports, other bodies
+
+
+@each_way
+def test_a_body_of_the_other_kind_is_refused_as_ever(way: Way, serve: Serve) -> None:
+    """httpx's own error for a generator that its client cannot send."""
+    server = serve()
+    other: Any = iter([b"a"]) if way.is_async else AsyncList()
+
+    async def main() -> Any:
+        async with way.client(policy()) as client:
+            with pytest.raises(RuntimeError, match=r"Attempted to send an? a?sync request"):
+                await client.post(server.url(), content=other)
+
+    way.run(main)
+    assert server.connections == 0
+
+
+@each_client
+def test_transports_that_stand_for_a_network_work(way: Way) -> None:
+    """A function in the server's place, as tests have it."""
+    seen: list[bytes] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request.content)
+        return httpx.Response(503 if len(seen) < 3 else 200, text="answer")
+
+    async def main() -> Any:
+        transport = httpx.MockTransport(handler)
+        async with way.client(policy(), transport=transport) as client:
+            response = await client.put("http://test/", content=way.body(b"ten bytes!"))
+            failed = await client.put("http://test/", content=b"more")
+            return response.text, failed.text
+
+    assert way.run(main) == ("answer", "answer")
+    assert seen == [*[b"ten bytes!"] * 3, b"more"]
+
+
+def test_an_application_in_this_process_works() -> None:
+    """ASGI: a failing application is asked again."""
+    asked: list[str] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        status = 503 if len(asked) < 3 else 200
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b"answer"})
+
+    async def main() -> None:
+        transport = httpx.ASGITransport(application)
+        async with AsyncRetryClient(policy=policy(), transport=transport) as client:
+            assert (await client.get("http://test/path")).text == "answer"
+        async with httpx.AsyncClient(transport=AsyncRetryTransport(transport)) as other:
+            assert (await other.get("http://test/path")).text == "answer"
+
+    asyncio.run(main())
+    assert asked == ["/path"] * 4
 
 
 # The policy
