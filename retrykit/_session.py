@@ -234,7 +234,7 @@ class Session:
             else:
                 answer = decision
         if own is not None and own.problems is not None:
-            self._report_all()
+            self._report_all(own)
         if not isinstance(answer, DoNotRetry):
             if self._takers:
                 self._tell_retry(outcome, error_type, now, answer, reason)
@@ -474,7 +474,7 @@ class Session:
         if own is not None:
             own.ended(succeeded)
             if own.problems is not None:
-                self._report_all()
+                self._report_all(own)
             return
         ended = getattr(self._executor, "ended", None)
         if ended is None:
@@ -544,10 +544,7 @@ class Session:
     def _past(self) -> tuple[PastAttempt, ...]:
         return tuple([PastAttempt(*each) for each in self._history])
 
-    def _report_all(self) -> None:
-        own = self._own
-        if own is None or own.problems is None:
-            return
+    def _report_all(self, own: PolicyExecutor) -> None:
         problems = own.problems
         own.problems = None  # else the problem's traceback and the executor would keep each other
         while problems:
@@ -606,8 +603,8 @@ def open_plainly(
     return Session(cell, policy.settings, executor, started, exchanges=False)
 
 
-def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) -> Session:
-    """The session of a call that is about to be made, or whose first attempt began at `started`.
+def open_session(cell: LiveAttempt, factory: Any) -> Session:
+    """The session of a call that is about to be made.
 
     The factory is asked for an executor here, before the first attempt. One that raises or answers
     what is no executor costs the call its retries and nothing else: this is logged.
@@ -618,8 +615,7 @@ def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) 
         factory = policy_for(cell.call)
     settings = settings_of(factory)
     cap, off = None, False
-    # A call that has begun goes on as it began, whatever another thread switches meanwhile.
-    if outer is not None or (everywhere and started is None):
+    if outer is not None or everywhere:
         factory, settings, off, cap = laid_over(factory, settings, outer)
     problem: Exception | None = None
     executor: RetryExecutor | None = None
@@ -632,8 +628,7 @@ def open_session(cell: LiveAttempt, factory: Any, started: float | None = None) 
             problem = error
     if isinstance(executor, PolicyExecutor):
         executor.switch = switch_for(factory, outer, off)
-    if started is None:
-        started = settings.clock.now()
+    started = settings.clock.now()
     session = Session(cell, settings, executor, started, attempts_at_most=cap, disabled=off)
     if problem is not None:
         session._report("policy", problem)
