@@ -75,8 +75,9 @@ class BlockAttempt(LiveAttempt):
                 self._outcome = Raised(error)
             outcome = self._outcome
             if outcome is None:
-                session.accept()
-                return False
+                if session.accept():
+                    return False
+                outcome = self._outcome = Returned(None)
             self._wait = session.settle(outcome)
             if self._wait is not None:
                 return True

@@ -39,7 +39,7 @@ from retrykit.events import (
     RetryScheduled,
     logger,
 )
-from retrykit.outcome import Attempt, Raised, Returned
+from retrykit.outcome import Attempt, Raised
 from retrykit.settings import CHECKS, CallSettings
 
 if TYPE_CHECKING:
@@ -255,12 +255,14 @@ class Session:
             self._end(stop, outcome, error_type, elapsed)
         return None
 
-    def accept(self) -> None:
-        """The attempt ended well and has no value to judge: only a foreign executor is asked."""
+    def accept(self) -> bool:
+        """End the call well, where there is no value to judge. A foreign executor is to be asked:
+        then nothing is done, and the answer is false.
+        """
         if self._own is None:
-            self.settle(Returned(None))
-        else:
-            self._succeed(self._now())
+            return False
+        self._succeed(self._now())
+        return True
 
     def discard(self) -> None:
         """Before a wait: let go of what the failed attempt left open."""
