@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 from typing import Any
 
 import pytest
 
-from retrykit import RetryPolicy, current_attempt
-from retrykit.events import CallCancelled, CallSucceeded
+from retrykit import OnResult, RetryPolicy, StopReason, current_attempt
+from retrykit.events import CallCancelled, CallGaveUp, CallSucceeded
 from retrykit.testing import VirtualClock
 
 POLICY = RetryPolicy.on(ConnectionError, attempts=3, backoff=[0, 0], listeners=())
@@ -208,3 +209,72 @@ def test_a_deadline_that_passes_in_the_wait() -> None:
                 raise ConnectionError("mine")
     assert rounds == 1
     assert "deadline_exceeded" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_loop_over_attempts_may_be_taken_by_hand(asynchronous: bool) -> None:
+    """Its iterator is its own iterator, and stays at its end."""
+    if not asynchronous:
+        attempts = iter(POLICY)
+        assert iter(attempts) is attempts
+        with next(attempts):
+            pass
+        for _ in range(2):
+            with pytest.raises(StopIteration):
+                next(attempts)
+        return
+
+    async def main() -> None:
+        attempts = aiter(POLICY)
+        assert aiter(attempts) is attempts
+        with await anext(attempts):
+            pass
+        for _ in range(2):
+            with pytest.raises(StopAsyncIteration):
+                await anext(attempts)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_value_that_is_stopped_in_its_wait_ends_the_loop(asynchronous: bool) -> None:
+    """With `unsatisfied="return"` nothing is raised: the loop is simply over."""
+    answers = iter([False, True])
+    told: list[Any] = []
+    policy = RetryPolicy(
+        classify=OnResult(lambda value: value == "pending"),
+        backoff=[1, 1],
+        unsatisfied="return",
+        stop_when=lambda: next(answers),
+        clock=VirtualClock(),
+        listeners=(told.append,),
+    )
+    rounds = 0
+
+    def blocking() -> None:
+        nonlocal rounds
+        for attempt in policy:
+            with attempt:
+                rounds += 1
+                attempt.set_result("pending")
+
+    async def main() -> None:
+        nonlocal rounds
+        async for attempt in policy:
+            with attempt:
+                rounds += 1
+                attempt.set_result("pending")
+
+    asyncio.run(main()) if asynchronous else blocking()
+    assert rounds == 1
+    assert (type(told[-1]), told[-1].reason) == (CallGaveUp, StopReason.STOPPED)
+
+
+def test_a_block_that_is_left_without_having_been_entered() -> None:
+    """An exit stack may take the exit alone: it counts for what it is told."""
+    told: list[Any] = []
+    attempts = iter(POLICY.replace(listeners=(told.append,)))
+    with contextlib.ExitStack() as stack:
+        stack.push(next(attempts))
+    assert isinstance(told[-1], CallSucceeded)
+    assert current_attempt().call is None

@@ -448,3 +448,28 @@ def test_the_system_clock_is_looked_up_late(monkeypatch: pytest.MonkeyPatch) -> 
     assert attempts_of(POLICY.replace(backoff=[5, 7], clock=SystemClock())) == 3
     assert slept == [5.0, 7.0]
     assert POLICY.classify == OnException(ConnectionError)
+
+
+def test_a_scope_remembers_no_end_of_policies() -> None:
+    """A program that makes a policy for each call inside of one scope does not fill it."""
+    from retrykit._context import MOST_APPLIED, Scope
+
+    scope = Scope(fields={"attempts": 1})
+    policies = [POLICY.replace(name=str(n)) for n in range(MOST_APPLIED + 1)]
+    for policy in policies:
+        assert scope.applied_to(policy).attempts == 1
+        assert scope.applied_to(policy) is scope.applied_to(policy)
+    assert len(scope._applied) == 1
+
+
+def test_a_coroutine_may_be_finished_in_another_context() -> None:
+    """A reset in a foreign context never raises: a loop that shuts down closes what is left."""
+
+    @retry(policy=POLICY)
+    async def function() -> None:
+        await asyncio.sleep(0)
+
+    coroutine = function()
+    contextvars.copy_context().run(coroutine.send, None)
+    contextvars.copy_context().run(coroutine.close)
+    assert current_attempt().call is None

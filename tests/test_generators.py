@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from retrykit import OnException, RetryPolicy, StopReason, current_attempt, retry
+from retrykit import OnException, OnResult, RetryPolicy, StopReason, current_attempt, retry
 from retrykit.events import CallCancelled, CallFailed, CallGaveUp, CallSucceeded
 from retrykit.testing import VirtualClock
 
@@ -494,3 +494,78 @@ def test_policy_call_takes_generator_functions() -> None:
 
     assert list(POLICY.call(generator)) == [1]
     assert POLICY.classify == OnException(OSError)
+
+
+@pytest.mark.parametrize("kind", ["generator", "async generator"])
+def test_one_that_is_stopped_in_its_wait_raises_its_last_error(kind: str) -> None:
+    """And has been closed before."""
+    answers = iter([False, True])
+    starts = 0
+
+    def begin() -> None:
+        nonlocal starts
+        starts += 1
+        raise ConnectionError
+
+    policy = POLICY.replace(stop_when=lambda: next(answers))
+
+    @retry(policy=policy)
+    def generator() -> Iterator[int]:
+        begin()
+        yield 1
+
+    @retry(policy=policy)
+    async def async_generator() -> AsyncIterator[int]:
+        begin()
+        yield 1
+
+    with pytest.raises(ConnectionError) as caught:
+        collect(generator if kind == "generator" else async_generator)
+    assert starts == 1
+    assert ": stopped " in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("kind", ["generator", "async generator"])
+def test_a_first_item_that_is_stopped_in_its_wait(kind: str) -> None:
+    """It was not good enough and its generator is closed: with `"return"` there are no items."""
+    answers = iter([False, True])
+    closed = 0
+    policy = RetryPolicy(
+        classify=OnResult(lambda item: item == "pending"),
+        backoff=[0, 0],
+        unsatisfied="return",
+        stop_when=lambda: next(answers),
+        listeners=(),
+    )
+
+    @retry(policy=policy)
+    def generator() -> Iterator[str]:
+        nonlocal closed
+        try:
+            yield "pending"
+        finally:
+            closed += 1
+
+    @retry(policy=policy)
+    async def async_generator() -> AsyncIterator[str]:
+        nonlocal closed
+        try:
+            yield "pending"
+        finally:
+            closed += 1
+
+    assert collect(generator if kind == "generator" else async_generator) == []
+    assert closed == 1
+
+
+def test_an_empty_async_generator_is_a_success() -> None:
+    """As an empty generator is: its end is no failure, and no item is made up."""
+    told: list[Any] = []
+
+    @retry(policy=POLICY.replace(listeners=(told.append,)))
+    async def async_generator() -> AsyncIterator[int]:
+        return
+        yield 1
+
+    assert collect(async_generator) == []
+    assert isinstance(told[-1], CallSucceeded)
