@@ -27,7 +27,7 @@ from retrykit._session import open_plainly
 from retrykit._validate import is_async, shown
 from retrykit.clock import SystemClock
 from retrykit.events import AttemptStarted, CallCancelled, CallSucceeded, LogRetries, kinds_of
-from retrykit.outcome import Call, Raised
+from retrykit.outcome import Call, Raised, name_of
 from retrykit.policy import PolicyFactory, RetryPolicy, classifier_on
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class Retried(FunctionWrapper[Any, Any]):
         super().__init__(function, _Bound(policy))
         self._self_policy = policy
         direct, method = _closures(form_of(_underneath(function)), function, policy)
+        direct.__name__ = direct.__qualname__ = name_of(function)  # a coroutine has it from there
         _CALL.__set__(self, direct)
         self._self_method = None
         if method is not None:

@@ -549,6 +549,13 @@ def test_annotations_that_name_nothing_yet_do_not_fail() -> None:
     assert retry(policy=POLICY)(function)(1) == 1
 
 
+def test_a_coroutine_is_named_after_its_function() -> None:
+    """So that a warning about one that was never awaited says which."""
+    for coroutine in (retry(async_sample)(1), retry(policy=WATCHED)(async_sample)(1)):
+        assert coroutine.__qualname__ == "async_sample"
+        coroutine.close()
+
+
 # Frameworks
 
 
