@@ -269,9 +269,6 @@ class Watched(httpx.SyncByteStream):
         if sent < body.most:
             raise httpx.StreamConsumed
 
-    def close(self) -> None:
-        self.inner.close()
-
 
 class AsyncWatched(httpx.AsyncByteStream):
     """The same for async clients."""
@@ -290,9 +287,6 @@ class AsyncWatched(httpx.AsyncByteStream):
         if sent < body.most:
             raise httpx.StreamConsumed
 
-    async def aclose(self) -> None:
-        await self.inner.aclose()
-
 
 class WatchedByBoth(Watched, AsyncWatched):
     """The same for what either kind of client may send, as a multipart body."""
@@ -300,15 +294,10 @@ class WatchedByBoth(Watched, AsyncWatched):
 
 def watched(stream: Any, body: Body) -> Any:
     """The stream, watched; of the same kinds, for a client refuses what is not of its own."""
-    match isinstance(stream, httpx.SyncByteStream), isinstance(stream, httpx.AsyncByteStream):
-        case True, True:
-            return WatchedByBoth(stream, body)
-        case True, False:
-            return Watched(stream, body)
-        case False, True:
-            return AsyncWatched(stream, body)
-        case _:
-            return stream
+    if not isinstance(stream, httpx.SyncByteStream):
+        return AsyncWatched(stream, body)
+    both = isinstance(stream, httpx.AsyncByteStream)
+    return WatchedByBoth(stream, body) if both else Watched(stream, body)
 
 
 def _parts(stream: Any) -> tuple[object, ...]:
@@ -409,8 +398,6 @@ class Ahead(_Around, httpx.AsyncByteStream):
         they are, Trio warns of each. A cancel where the innermost waits ends them all.
         """
         size = 0
-        if self._rest is None:
-            return
         with suppress(Exception):
             async with TimeLimit(0.0):
                 async for chunk in self._rest:

@@ -14,6 +14,7 @@ import runpy
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -1118,6 +1119,22 @@ def test_the_last_body_that_breaks_off_raises_httpx_s_own_error(way: Way, serve:
 
 
 @each_client
+def test_an_answer_that_stands_may_break_off_in_its_rest(way: Way, serve: Serve) -> None:
+    """What is read after the decision is httpx's to raise, and leaves no connection."""
+    server = serve(truncated(b"x" * 100_000, 200_000, status=404))
+
+    async def main() -> Any:
+        async with way.client(policy(), pool=1, timeout=2.0) as client:
+            with pytest.raises(httpx.RemoteProtocolError) as caught:
+                await client.get(server.url("/asked"))
+            assert (await client.get(server.url())).text == "ok"
+            return caught.value
+
+    assert way.run(main).request.url.path == "/asked"
+    assert len(server.requests) == 2
+
+
+@each_client
 def test_a_post_whose_answer_breaks_off_is_not_repeated(way: Way, serve: Serve) -> None:
     """It was processed."""
     server = serve(truncated())
@@ -1806,6 +1823,39 @@ def test_transports_that_stand_for_a_network_work(way: Way) -> None:
     assert seen == [*[b"ten bytes!"] * 3, b"more"]
 
 
+@pytest.mark.parametrize("run_main", [run_asyncio, run_trio])
+def test_a_body_without_end_that_never_waits_is_left(run_main: Any) -> None:
+    """From a transport that is no network, so that no cancel reaches it."""
+    taken: list[int] = []
+
+    class Endless(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    taken.append(1000)
+                    yield bytes(1000)
+            finally:
+                taken.append(0)
+
+    class Transport(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            return httpx.Response(200) if taken else httpx.Response(503, stream=Endless())
+
+    async def main() -> None:
+        async with AsyncRetryClient(policy=policy(), transport=Transport()) as client:
+            assert (await client.get("http://test/")).status_code == 200
+
+    run_main(main)
+    gc.collect()
+    assert sum(taken) < 200_000
+
+
+def test_a_transport_shows_what_it_is_over() -> None:
+    """And no secret of it."""
+    assert repr(RetryTransport()) == "<RetryTransport over HTTPTransport>"
+    assert repr(AsyncRetryTransport()) == "<AsyncRetryTransport over AsyncHTTPTransport>"
+
+
 def test_an_application_in_this_process_works() -> None:
     """ASGI: a failing application is asked again."""
     asked: list[str] = []
@@ -2171,41 +2221,55 @@ def test_a_client_that_was_closed_says_so(way: Way, serve: Serve) -> None:
     way.run(main)
 
 
+class Failing(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Raises as a network does; httpcore's own errors keep themselves alive on some Pythons."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+
 @each_way
-def test_no_error_keeps_itself_alive(way: Way, refused: str) -> None:
+def test_no_error_keeps_itself_alive(way: Way) -> None:
     """With the collector off, what an attempt had is freed with the error."""
-    import weakref
 
     class Marker(httpx.SyncByteStream, httpx.AsyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
-            yield b""
+        pass
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            yield b""
+    rule = policy(attempts=3)
+    retrying: Any
+    if way.whole:
+        retrying = (AsyncRetryClient if way.is_async else RetryClient)(
+            policy=rule, transport=Failing()
+        )
+    elif way.is_async:
+        retrying = httpx.AsyncClient(transport=AsyncRetryTransport(Failing(), policy=rule))
+    else:
+        retrying = httpx.Client(transport=RetryTransport(Failing(), policy=rule))
+
+    notes: list[str] = []
 
     async def main() -> Any:
-        async with way.client(policy(attempts=3)) as client:
-            marker = Marker()
-            seen = weakref.ref(marker)
-            request = client.build_request("PUT", refused)
-            request.stream = marker
-            del marker
-            try:
-                await client.send(request)
-            except httpx.ConnectError as error:
-                error.request = httpx.Request("GET", "http://localhost")
-                error.__cause__ = error.__context__ = None  # httpx's own, from httpcore
-            del request
-            return seen
+        request = httpx.Request("PUT", "http://test/", stream=Marker())
+        seen = weakref.ref(request.stream)
+        try:
+            sent = retrying.send(request)
+            if way.is_async:
+                await sent
+        except httpx.ConnectError as error:
+            notes.extend(error.__notes__)
+        return seen
 
     gc.collect()
     gc.disable()
     try:
-        seen = way.run(main)
-        alive = seen()
+        alive = way.run(main)() is not None
     finally:
         gc.enable()
-    assert alive is None
+    assert not alive
+    assert "after 3 attempts" in notes[0]
 
 
 # Without httpx, and with its successor
