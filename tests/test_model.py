@@ -18,15 +18,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
-    consumes,
     initialize,
     invariant,
-    multiple,
     precondition,
     rule,
 )
@@ -297,9 +294,9 @@ LONG = st.lists(QUARTERS, min_size=4, max_size=8)
 
 MADE_OF = st.builds(
     ModelSettings,
-    attempts=st.one_of(st.integers(1, 6), st.just(math.inf)),
-    limits=st.dictionaries(REASONS, st.integers(0, 3), max_size=2),
-    deadline=st.one_of(st.none(), st.integers(1, 160).map(lambda each: each / 4)),
+    attempts=st.sampled_from([math.inf, math.inf, 1, 2, 4, 6]),
+    limits=st.one_of(st.just({}), st.dictionaries(REASONS, st.integers(0, 2), max_size=2)),
+    deadline=st.one_of(st.none(), st.none(), st.integers(1, 160).map(lambda each: each / 4)),
     waits=st.builds(
         lambda default, more: {None: default, **more},
         st.one_of(LONG, LONG, WAITS),
@@ -317,13 +314,15 @@ LEAVES = st.one_of(
     st.tuples(st.just("wish"), st.just(0.0), REASONS),
     st.tuples(st.sampled_from(["unknown", "forbidden", "own timeout", "other's timeout"])),
 )
+WISHES = st.tuples(st.just("wish"), st.one_of(st.just(0.0), QUARTERS, QUARTERS), REASONS)
 FAILURES = st.one_of(
-    st.tuples(st.just("wish"), st.just(0.0), REASONS),
-    st.tuples(st.just("wish"), QUARTERS, REASONS),
-    st.tuples(st.just("group"), st.lists(LEAVES, min_size=1, max_size=3)),
+    WISHES,
+    WISHES,
+    st.tuples(st.just("group"), st.lists(WISHES, min_size=1, max_size=3)),
     st.tuples(st.just("value"), st.just("pending")),
-    LEAVES,
+    st.tuples(st.just("group"), st.lists(LEAVES, min_size=1, max_size=3)) | LEAVES,
 )
+ANY = st.integers(0, 3)
 
 
 @dataclass(eq=False)
@@ -339,8 +338,6 @@ class Pair:
 
 class CoreMachine(RuleBasedStateMachine):
     """Drives both and compares."""
-
-    calls = Bundle("calls")
 
     def __init__(self) -> None:
         super().__init__()
@@ -368,23 +365,33 @@ class CoreMachine(RuleBasedStateMachine):
 
     # Calls
 
-    @rule(target=calls)
-    def start(self) -> Any:
+    def one(self, which: int) -> Pair:
+        """One of the calls that go on; where there is none, a new one."""
+        if not self.open:
+            self.start()
+        return self.open[which % len(self.open)]
+
+    @rule()
+    def start(self) -> None:
         argument = (each for each in range(1000))
         call = Call(print, args=(argument,))
         real = self.policy.new_executor(call)
         assert isinstance(real, PolicyExecutor)
         model = ModelCall(self.now, self.made_of.deadline)
-        pair = Pair(model, real, call, argument)
-        self.open.append(pair)
-        return pair
+        self.open.append(Pair(model, real, call, argument))
 
-    @rule(target=calls, pair=consumes(calls), outcome=FAILURES, seconds=QUARTERS)
-    def fail(self, pair: Pair, outcome: Any, seconds: float) -> Any:
-        """The attempt that runs ends after some time; one in its wait is begun first."""
+    @rule(which=ANY, failures=st.lists(st.tuples(FAILURES, QUARTERS), min_size=1, max_size=5))
+    def fail(self, which: int, failures: Any) -> None:
+        """Attempts end one after the other, each after some time, until the call does."""
+        pair = self.one(which)
+        for outcome, seconds in failures:
+            self.now += seconds / 4
+            if not self.retried(pair, outcome):
+                return
+
+    def retried(self, pair: Pair, outcome: Any) -> bool:
         if pair.in_wait:
             self.begin(pair)
-        self.now += seconds / 4
         model = pair.model
         elapsed = self.now - model.began
         stopped = self.event is not None and self.event.is_set()
@@ -396,33 +403,27 @@ class CoreMachine(RuleBasedStateMachine):
         if isinstance(decision, DoNotRetry):
             assert ("stop", str(decision.reason)) == expected
             self.end(pair, decision.reason is StopReason.SUCCEEDED)
-            return multiple()
+            return False
         told = (decision.delay, str(decision.reason), pair.real.source)
         assert ("retry", told) == expected
         pair.in_wait = True
-        return pair
+        return True
 
-    @rule(pair=consumes(calls), seconds=QUARTERS)
-    def succeed(self, pair: Pair, seconds: float) -> None:
-        if pair.in_wait:
-            self.begin(pair)
-        self.now += seconds / 4
-        elapsed = self.now - pair.model.began
-        attempt = Attempt(pair.call, pair.model.number, Returned("done"), elapsed)
-        assert pair.real.decide(attempt) == DoNotRetry(StopReason.SUCCEEDED)
-        self.end(pair, True)
+    @rule(which=ANY)
+    def succeed(self, which: int) -> None:
+        assert not self.retried(self.one(which), ("value", "done"))
 
-    @rule(target=calls, pair=consumes(calls))
-    def wait(self, pair: Pair) -> Any:
+    @rule(which=ANY)
+    def wait(self, which: int) -> None:
         """Its wait is over: the next attempt begins."""
+        pair = self.one(which)
         if pair.in_wait:
             self.begin(pair)
-        return pair
 
-    @rule(pair=consumes(calls))
-    def cancel(self, pair: Pair) -> None:
+    @rule(which=ANY)
+    def cancel(self, which: int) -> None:
         """In an attempt or in a wait."""
-        self.end(pair, False)
+        self.end(self.one(which), False)
 
     def begin(self, pair: Pair) -> None:
         model = pair.model
@@ -456,20 +457,23 @@ class CoreMachine(RuleBasedStateMachine):
         else:
             self.event.clear()
 
-    @rule(pair=calls)
-    def use_up(self, pair: Pair) -> None:
+    @rule(which=ANY)
+    def use_up(self, which: int) -> None:
         """The attempt takes an item of its argument."""
+        pair = self.one(which)
         next(pair.argument)
         pair.model.used_up = True
 
-    @rule(pair=calls, to=st.sampled_from(["disabled", "nested"]))
-    def switch_off(self, pair: Pair, to: str) -> None:
+    @rule(which=ANY, to=st.sampled_from(["disabled", "nested"]))
+    def switch_off(self, which: int, to: str) -> None:
+        pair = self.one(which)
         pair.model.switched = to
         pair.real.switch = DoNotRetry(StopReason(to))
 
-    @rule(pair=calls, seconds=QUARTERS)
-    def lower_the_deadline(self, pair: Pair, seconds: float) -> None:
+    @rule(which=ANY, seconds=QUARTERS)
+    def lower_the_deadline(self, which: int, seconds: float) -> None:
         """To that of a call around it."""
+        pair = self.one(which)
         model = pair.model
         nearer = self.now - model.began + seconds
         if model.deadline is None or nearer < model.deadline:
@@ -497,6 +501,22 @@ CoreMachine.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    made_of=MADE_OF,
+    budget=st.sampled_from([None, "ratio", "token"]),
+    failures=st.lists(st.tuples(FAILURES, QUARTERS), min_size=1, max_size=12),
+)
+def test_one_call_that_fails_again_and_again(made_of: Any, budget: Any, failures: Any) -> None:
+    """Each of its decisions is the model's, to the last."""
+    machine = CoreMachine()
+    machine.make(made_of, budget, False)
+    machine.start()
+    machine.fail(0, failures)
+    machine.the_budget_holds_what_the_model_says()
+    machine.teardown()
 
 
 class TestCore(CoreMachine.TestCase):  # type: ignore[misc]  # made by Hypothesis
