@@ -10,7 +10,7 @@ from urllib3.util import Retry, Timeout
 
 from retrykit._context import LEAST_REMAINING, current_attempt
 from retrykit._validate import shown
-from retrykit.http._adapter import LONGEST_DRAIN, Body, position_of
+from retrykit.http._adapter import LONGEST_DRAIN, Body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,12 +110,11 @@ def _set_read_timeout(raw: Any, seconds: float | None) -> None:
 def to_send(part: Any, body: Body) -> Any:
     """A body for one attempt, from where it stood at first; that it is begun is noted down."""
     body.rewind()
+    if hasattr(part, "read"):
+        return _File(part, body)
     if part is None or isinstance(part, str) or _is_buffer(part):
         return part
-    if position_of(part) is not None:  # it is rewound, however much is read of it
-        body.begun = True
-        return part
-    return _File(part, body) if hasattr(part, "read") else _Pieces(part, body)
+    return _Pieces(part, body)
 
 
 class _Pieces:
@@ -139,7 +138,7 @@ class _Pieces:
 
 
 class _File:
-    """A body that is read from and cannot be rewound: notes down that it is begun."""
+    """A body that is read from: notes down that it is begun."""
 
     __slots__ = ("_body", "_source")
 
@@ -149,8 +148,7 @@ class _File:
 
     def read(self, size: int = -1) -> Any:
         self._body.begun = True
-        piece = self._source.read(size)
-        return piece.encode() if isinstance(piece, str) else piece  # as urllib3 has it
+        return self._source.read(size)
 
 
 def _is_buffer(part: object) -> bool:

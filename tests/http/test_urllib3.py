@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import io
+import mmap
+import runpy
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +50,7 @@ from retrykit import (
     RatioBudget,
     RetriesExhausted,
     RetryPolicy,
+    ServerDelay,
     StopReason,
     disabled,
     override,
@@ -310,6 +314,12 @@ def generator() -> Generator[bytes]:
     yield b" of bytes"
 
 
+def mapped() -> mmap.mmap:
+    memory = mmap.mmap(-1, 15)
+    memory[:] = b"a file of bytes"
+    return memory
+
+
 def at_6() -> io.BytesIO:
     file = io.BytesIO(b"skip, a file of bytes")
     file.seek(6)
@@ -326,9 +336,20 @@ def at_6() -> io.BytesIO:
         lambda: io.BytesIO(b"a file of bytes"),
         lambda: io.StringIO("a file of bytes"),
         at_6,
+        mapped,
         Again,
     ],
-    ids=["bytes", "str", "bytearray", "view", "file", "text file", "file at an offset", "iterable"],
+    ids=[
+        "bytes",
+        "str",
+        "bytearray",
+        "view",
+        "file",
+        "text file",
+        "file at an offset",
+        "mapped",
+        "iterable",
+    ],
 )
 @pytest.mark.parametrize("fault", [answer(503), reset, truncated()])
 def test_a_body_is_sent_whole_again(
@@ -593,8 +614,9 @@ def test_an_unreadable_body_is_an_error_and_no_leak(
     """urllib3 keeps the connection of a body that it could not decode."""
     server = serve(then=fault)
     pool = open_pool(**ONE)
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         pool.request("GET", server.url(), timeout=LONG)
+    assert caught.tb is not None  # it holds the response, which nothing else closes then
     assert free(pool, server) == 1
 
 
@@ -779,12 +801,14 @@ def test_the_attempt_timeout_cuts_a_stall(serve: Serve, open_pool: Open) -> None
     assert pool.request("GET", server.url()).data == b"fine"
 
 
+@pytest.mark.parametrize("keep_alive", [True, False])
 @pytest.mark.parametrize("status", [200, 404])
 def test_the_attempt_timeout_cuts_a_body_that_drips(
-    status: int, serve: Serve, open_pool: Open
+    status: int, keep_alive: bool, serve: Serve, open_pool: Open
 ) -> None:
     """Each byte comes in time, the body does not."""
-    server = serve(answer(status, body=b"x" * 100, drip=0.05), answer(body=b"fine"))
+    slow = answer(status, body=b"x" * 100, drip=0.05, keep_alive=keep_alive)
+    server = serve(slow, answer(body=b"fine"))
     pool = open_pool(policy=QUICK.replace(attempt_timeout=0.3))
     began = time.monotonic()
     assert pool.request("GET", server.url()).data == b"fine"
@@ -957,7 +981,17 @@ def test_a_request_without_retries_is_made_once(
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("retries", [3, True, Retry(2), Retry(total=None), Retry(other=1)])
+@pytest.mark.parametrize(
+    "retries",
+    [
+        3,
+        True,
+        Retry(2),
+        Retry(total=None),
+        Retry(connect=0, read=0, status=0),
+        Retry(connect=0, read=0, other=0),
+    ],
+)
 def test_retries_around_retries_are_refused(retries: Any, serve: Serve, open_pool: Open) -> None:
     """In a manager, and of a request."""
     with pytest.raises(ValueError, match="retries must be 0, got "):
@@ -1248,3 +1282,35 @@ def test_without_urllib3_the_extra_is_named() -> None:
     assert done.stdout.strip() == (
         "retrykit.http.urllib3 needs urllib3: pip install 'retrykit[urllib3]'"
     )
+
+
+# The example
+
+
+def test_the_example_of_a_client(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each call comes to its end, over all that fails; what may have been done is left alone."""
+    server = serve(
+        reset,
+        answer(200, body=b'{"name": "Ada"}'),
+        *[answer(503)] * 5,
+        answer(200, body=b'["Ada", "Alan"]'),
+        reset,
+        answer(503),
+        truncated(),
+        answer(429, {"Retry-After": "30"}),
+        answer(body=LARGE),
+        answer(503, body=LARGE),
+        truncated(),
+    )
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "urllib3_client.py"))
+    with override(clock=VirtualClock(), server_delay=ServerDelay(spread=0), deadline=120):
+        example["main"](server.url())
+    assert capsys.readouterr().out == (
+        "user: Ada\n"
+        "found: Ada, Alan\n"
+        "order: lost, ConnectionResetError\n"
+        "health: 503\n"
+        "report: 200000 bytes\n"
+        "stream: ProtocolError\n"
+    )
+    assert len(server.requests) == 15
