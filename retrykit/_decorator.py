@@ -248,7 +248,6 @@ def _generator(form: str, function: Any, policy: Any) -> Callable[..., Any]:
 _get: Final = innermost_entry.get
 _set: Final = innermost_entry.set
 _reset: Final = innermost_entry.reset
-_new: Final = LiveAttempt.__new__
 
 
 def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[..., Any]:
@@ -259,7 +258,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
             return watched(*args, **kwargs)
         cell: LiveAttempt | None
         session: Session | None
-        cell = _new(LiveAttempt)
+        cell = LiveAttempt()
         cell._outer = cell._session = outcome = None
         cell._raw = (function, owner, args, kwargs)
         token = _set(cell)
@@ -295,7 +294,7 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
         if _get() is not None or everywhere:
             return await watched(*args, **kwargs)
         session: Session | None
-        cell = _new(LiveAttempt)
+        cell = LiveAttempt()
         cell._outer = cell._session = outcome = None
         cell._raw = (function, owner, args, kwargs)
         token = _set(cell)
