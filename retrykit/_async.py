@@ -71,7 +71,7 @@ async def drive_async(
     try:
         while True:
             if outcome is None:
-                limit = session.timeout()
+                limit = None if session.quiet else session.timeout()
                 if limit is None:
                     try:
                         made = function(*args, **kwargs) if pending is None else pending
@@ -104,9 +104,14 @@ async def drive_async(
 
 async def pause_async(session: Session, wait: float) -> bool:
     """Wait, and tell whether the next attempt is made."""
-    if session.exchange is not None:
+    quiet = session.quiet
+    if not quiet:
         await session.discard_async()
     try:
+        if quiet:
+            await async_library().sleep(wait)
+            session.number += 1
+            return True
         await session.clock.sleep_async(wait)
     except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands
         session.could_not_wait(problem)

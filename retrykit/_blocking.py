@@ -67,7 +67,7 @@ def drive(
                     if type(value) is CoroutineType:
                         return cast("Any", value)  # of whatever it gives
                     if session.takes_any_value:
-                        session.accept()
+                        session.succeed()
                         return value
                     outcome = Returned(value)
                     del value
@@ -84,18 +84,20 @@ def drive(
 
 def pause(session: Session, wait: float) -> bool:
     """Wait, and tell whether the next attempt is made."""
-    if session.exchange is not None:
+    quiet = session.quiet
+    if not quiet:
         session.discard()
     try:
-        if session.waits_plainly and wait <= LONGEST_SLEEP:
+        if quiet and wait <= LONGEST_SLEEP:
             time.sleep(wait)
+            session.number += 1
+            return True
+        clock = session.clock
+        cut_by = getattr(session.settings.stop_when, "wait", None)
+        if cut_by is None or type(clock) is not SystemClock:
+            clock.sleep(wait)
         else:
-            clock = session.clock
-            cut_by = getattr(session.settings.stop_when, "wait", None)
-            if cut_by is None or type(clock) is not SystemClock:
-                clock.sleep(wait)
-            else:
-                cut_by(wait)
+            cut_by(wait)
     except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands
         session.could_not_wait(problem)
         return False

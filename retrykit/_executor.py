@@ -136,20 +136,19 @@ class PolicyExecutor:
         "_branches",
         "_counts",
         "_first",
-        "_recipe",
         "_rng",
         "_sequence",
         "_settled",
         "_spent",
         "_whose",
         "deadline",
-        "judges_results",
         "one_shots",
         "paid",
         "problems",
+        "recipe",
+        "simple",
         "source",
         "switch",
-        "verdicts",
         "wanted",
     )
 
@@ -159,10 +158,6 @@ class PolicyExecutor:
     """What ends every call that would be retried: retries, or nested ones, are off here."""
     source: str
     """Where the last wait came from: `"backoff"` or `"server"`."""
-    judges_results: bool
-    """Whether the classifier may have an opinion on a value."""
-    verdicts: dict[type[BaseException], RetryAfter] | None
-    """What the classifier said of error types, where the type alone settles it."""
     one_shots: tuple[Any, ...] | None
     """The arguments that can be gone through only once; `None` until somebody has looked."""
     paid: float | None
@@ -173,7 +168,7 @@ class PolicyExecutor:
     """What strategies did wrong, and which."""
 
     def __init__(self, recipe: Recipe, call: Call | HasCall) -> None:
-        self._recipe = recipe
+        self.recipe = recipe
         self._branches: dict[RetryReason | None, Iterator[float]] | None = None
         self._whose = call
         self._counts: dict[RetryReason, int] | None = None
@@ -186,10 +181,9 @@ class PolicyExecutor:
         self._spent = 0.0
         self.deadline = recipe.deadline
         self.problems = None
+        self.simple = False
         self.source = "backoff"
         self.switch = None
-        self.judges_results = recipe.judges_results
-        self.verdicts = recipe.verdicts
         self.wanted = False
 
     @property
@@ -207,60 +201,52 @@ class PolicyExecutor:
             self.wanted = False
             self._report("classifier", problem)
             return _STRATEGY_FAILED
+        self.wanted = isinstance(wish, RetryAfter)
         if not isinstance(wish, RetryAfter):
-            self.wanted = False
             return wish
         answer = self.weigh(wish, attempt.number, attempt.elapsed)
         return answer if isinstance(answer, DoNotRetry) else RetryAfter(answer, wish.reason)
 
     def weigh(self, wish: RetryAfter, number: int, elapsed: float) -> float | DoNotRetry:
         """What the steps after the classifier make of its wish: the wait, or why there is none."""
-        self.wanted = True
-        if self.paid is not None:
-            self.begun()
-        recipe = self._recipe
-        if self.one_shots is None:
-            self.one_shots = one_shots(self._call)
+        recipe = self.recipe
+        simple = self.simple
         step = "stop_when"
         try:
-            plain = recipe.plain
-            if not plain or self.switch is not None or self.one_shots:
-                if recipe.stop_when is not None and asks_to_stop(recipe.stop_when):
-                    return _STOPPED
-                if self.switch is not None:
-                    return self.switch
-                if any(map(begun_using, self.one_shots)):
-                    return _NOT_REPLAYABLE
+            if not simple:
+                refusal = self._refusal()
+                if refusal is not None:
+                    return refusal
+                simple = self.simple
             if number >= recipe.attempts:
                 return _ATTEMPTS_EXHAUSTED
-            if not plain and self._over_limit(wish.reason):
+            if not simple and self._over_limit(wish.reason):
                 return _REASON_EXHAUSTED
             step = "backoff"
             sequence = self._sequence
             if sequence is None:
                 sequence = self._sequence_for(wish.reason)
             wait = next(sequence, None)
-            if wait is None:
-                return _BACKOFF_EXHAUSTED
             if type(wait) is not float or not 0.0 <= wait < INFINITY:
+                if wait is None:
+                    return _BACKOFF_EXHAUSTED
                 wait = _wait(step, wait)
             drawn = wait
             first = self._first
             if first is None:
                 first = self._first = drawn
+            self.source = "backoff"
             if wish.delay != 0.0:
                 step = "server_delay"
                 heeded = self._heed(wish.delay, drawn, first)
                 if heeded is None:
                     return _SERVER_DELAY_TOO_LONG
                 wait = heeded
-            elif self.source != "backoff":
-                self.source = "backoff"
             if self.deadline is not None and elapsed + wait >= self.deadline:
                 wait = self._without_spread(wish.delay, drawn, first, wait)
                 if elapsed + wait >= self.deadline:
                     return _DEADLINE_EXCEEDED
-            if plain:
+            if simple:
                 return wait
             step = "budget"
             if recipe.budget is not None and not self._pay(recipe.budget, wish.reason):
@@ -271,6 +257,23 @@ class PolicyExecutor:
         self._count(wish.reason)
         return wait
 
+    def _refusal(self) -> DoNotRetry | None:
+        """What refuses every retry here: `stop_when`, a switch, or an argument that is used up."""
+        if self.paid is not None:
+            self.begun()
+        recipe = self.recipe
+        unrepeatable = self.one_shots
+        if unrepeatable is None:
+            unrepeatable = self.one_shots = one_shots(self._call)
+        if recipe.stop_when is not None and asks_to_stop(recipe.stop_when):
+            return _STOPPED
+        if self.switch is not None:
+            return self.switch
+        if any(map(begun_using, unrepeatable)):
+            return _NOT_REPLAYABLE
+        self.simple = recipe.plain and not unrepeatable
+        return None
+
     def begun(self) -> None:
         """The retry that was decided on last has started: what was paid for it is spent."""
         if self.paid is not None:
@@ -279,7 +282,7 @@ class PolicyExecutor:
 
     def ended(self, succeeded: bool) -> None:
         """Settle with the budget, once."""
-        budget = self._recipe.budget
+        budget = self.recipe.budget
         if self._settled:
             return
         self._settled = True
@@ -295,7 +298,7 @@ class PolicyExecutor:
 
     def _classify(self, attempt: Attempt) -> RetryDecision:
         """What the classifier says of the attempt; where it has no opinion, what that means."""
-        classify = self._recipe.classify
+        classify = self.recipe.classify
         outcome = attempt.outcome
         if type(outcome) is not Raised:
             opinion = classify(attempt)
@@ -304,7 +307,7 @@ class PolicyExecutor:
         if isinstance(error, BaseExceptionGroup):
             return self._classify_group(attempt, error)
         opinion = classify(attempt)
-        verdicts = self.verdicts
+        verdicts = self.recipe.verdicts
         if verdicts is not None and type(opinion) is RetryAfter and len(verdicts) < MOST_VERDICTS:
             kind = type(error)  # what is looked up, whatever an error says of its own class
             if not issubclass(kind, DeadlineExceeded):  # there it matters whose it is
@@ -324,7 +327,7 @@ class PolicyExecutor:
             alone = Attempt(
                 attempt.call, attempt.number, Raised(leaf), attempt.elapsed, attempt.wall
             )
-            opinion = self._recipe.classify(alone)
+            opinion = self.recipe.classify(alone)
             if opinion is None:
                 unknown = True
                 continue
@@ -336,7 +339,7 @@ class PolicyExecutor:
         return _NOT_RETRYABLE if unknown or longest is None else longest
 
     def _over_limit(self, reason: RetryReason) -> bool:
-        limit = self._recipe.limits.get(reason)
+        limit = self.recipe.limits.get(reason)
         if limit is None:
             return False
         return (self._counts or {}).get(reason, 0) >= limit
@@ -349,7 +352,7 @@ class PolicyExecutor:
 
     def _sequence_for(self, reason: RetryReason) -> Iterator[float]:
         """The waits to draw from: one sequence, or one for each branch of a `ByReason`."""
-        backoff = self._recipe.backoff
+        backoff = self.recipe.backoff
         if not isinstance(backoff, ByReason):
             sequence = self._sequence = iter(backoff.delays(self._generator()))
             return sequence
@@ -365,7 +368,7 @@ class PolicyExecutor:
 
     def _heed(self, asked: float, drawn: float, first: float) -> float | None:
         """The wait when one was asked for."""
-        wait = self._recipe.server_delay(asked, drawn, first, self._generator())
+        wait = self.recipe.server_delay(asked, drawn, first, self._generator())
         if wait is None:
             return None
         wait = _wait("server_delay", wait)
@@ -374,7 +377,7 @@ class PolicyExecutor:
 
     def _without_spread(self, asked: float, drawn: float, first: float, wait: float) -> float:
         """The wait with nothing added to what was asked for: the deadline has no room for it."""
-        delay = self._recipe.server_delay
+        delay = self.recipe.server_delay
         if self.source == "server" and isinstance(delay, ServerDelay):
             least = delay.least(asked, drawn, first)
             if least is not None and least < wait:
@@ -393,7 +396,7 @@ class PolicyExecutor:
     def _generator(self) -> Random:
         rng = self._rng
         if rng is None:
-            rng = self._rng = self._recipe.rng()
+            rng = self._rng = self.recipe.rng()
         return rng
 
     def _report(self, step: str, problem: Exception) -> None:

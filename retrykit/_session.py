@@ -9,8 +9,9 @@ cancel goes to `cancelled`. Exactly one End is told for each call.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from retrykit._context import LEAST_REMAINING, LiveAttempt, entry, everywhere, innermost, scopes
 from retrykit._exchange import Exchange
@@ -25,7 +26,7 @@ from retrykit._executor import (
 )
 from retrykit._validate import shown
 from retrykit.clock import SystemClock
-from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, RetryReason, StopReason
+from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt, RetriesExhausted
 from retrykit.events import (
     EVERY_KIND,
@@ -40,7 +41,7 @@ from retrykit.events import (
     logger,
 )
 from retrykit.outcome import Attempt, Raised
-from retrykit.settings import CHECKS, CallSettings
+from retrykit.settings import CHECKS, CallSettings, Takers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,15 +52,16 @@ if TYPE_CHECKING:
     from retrykit.decision import RetryDecision
     from retrykit.events import Listener
     from retrykit.outcome import Call, Outcome
-    from retrykit.settings import Takers
 
 LONGEST_HISTORY: Final = 50
 """How many attempts a history remembers, the latest; earlier ones are only counted."""
 MOST_TYPES: Final = 5
 """How many error types a note names."""
 
+Past: TypeAlias = "tuple[int, type[Exception] | None, RetryDecision, float | None]"
+"""An attempt's number, the type of its error if it raised, the decision, the wait after it."""
+
 _SUCCEEDED: Final = StopReason.SUCCEEDED
-_TRANSIENT: Final = RetryReason.TRANSIENT
 _CANCELLED: Final = StopReason.CANCELLED
 _DISABLED: Final = DoNotRetry(StopReason.DISABLED)
 _NESTED: Final = DoNotRetry(StopReason.NESTED)
@@ -68,6 +70,7 @@ _NOT_REPLAYABLE: Final = DoNotRetry(StopReason.NOT_REPLAYABLE)
 _ATTEMPTS_EXHAUSTED: Final = DoNotRetry(StopReason.ATTEMPTS_EXHAUSTED)
 _DEADLINE_EXCEEDED: Final = DoNotRetry(StopReason.DEADLINE_EXCEEDED)
 _STRATEGY_FAILED: Final = DoNotRetry(StopReason.STRATEGY_FAILED)
+_NO_VERDICTS: Final[Mapping[type[BaseException], RetryAfter]] = {}
 _NO_NOTE: Final = frozenset({StopReason.DISABLED, StopReason.NESTED})
 _HINT: Final = (
     "; an argument is a generator or coroutine that the failed attempt has begun to use up:"
@@ -100,87 +103,109 @@ class Session:
         "_depth",
         "_disabled",
         "_ended",
-        "_executor",
         "_exhausted",
+        "_foreign",
         "_history",
         "_now",
-        "_outcome",
         "_own",
+        "_owner",
         "_problems",
         "_started",
         "_takers",
+        "_timed",
+        "_verdicts",
         "cell",
-        "clock",
         "exchange",
         "number",
-        "owner",
         "previous",
+        "quiet",
         "settings",
         "takes_any_value",
-        "waits_plainly",
     )
 
     number: int
     """The attempt that runs, or ran last."""
     previous: Outcome | None
-    """What the attempt before the running one came to."""
+    """What the attempt before the running one came to, or the last one in a wait."""
     exchange: Exchange | None
     """The call, where a client's adapter makes it."""
     takes_any_value: bool
-    """Whether a value needs no decision: `accept` takes it."""
-    waits_plainly: bool
-    """Whether a wait is the system's own and nothing can cut it."""
-    owner: object
-    """Whose deadline is the nearest: this session, or the session of a call around it."""
+    """Whether a value needs no decision."""
+    quiet: bool
+    """Whether a wait is nobody's business: nothing limits or cuts it, nobody is told before the
+    call's end, and the clock is the system's."""
 
     def __init__(
         self,
         cell: LiveAttempt,
         settings: CallSettings,
-        executor: RetryExecutor | None,
         started: float,
-        *,
-        attempts_at_most: int | None = None,
-        disabled: bool = False,
-        exchanges: bool = True,
+        own: PolicyExecutor | None,
+        foreign: RetryExecutor | None = None,
     ) -> None:
+        # A call's first failure pays for each line here: what few calls have is `surround`'s.
         self.cell = cell
-        call: Call | None = cell.call if exchanges else None
-        self.exchange = call if isinstance(call, Exchange) else None
+        self.exchange = None
         self.settings = settings
-        clock = self.clock = settings.clock
         self.number = 1
         self.previous = None
-        self.owner = self
         self._attempt_at = started
-        self._cap = attempts_at_most
-        self._counts: dict[str | None, int] | None = None
-        self._deadline = None if settings.deadline is None else started + settings.deadline
+        self._cap: int | None = None
+        self._counts: Counter[type[Exception] | None] | None = None
+        self._deadline: float | None = None
         self._depth = 0
+        self._disabled = False
         self._ended = False
-        self._executor = executor
-        # The system's clock is read and slept on without a call of ours around it.
-        self._now = time.monotonic if type(clock) is SystemClock else clock.now
-        self.waits_plainly = type(clock) is SystemClock and settings.stop_when is None
         self._exhausted: RetriesExhausted | None = None
-        self._disabled = disabled
-        self._history: list[tuple[int, str | None, RetryReason | StopReason, float | None]] = []
-        self._outcome: Outcome | None = None
-        own: PolicyExecutor | None
-        own = self._own = executor if isinstance(executor, PolicyExecutor) else None
-        self.takes_any_value = own is not None and not own.judges_results
+        self._foreign = foreign
+        self._history: list[Past] = []
+        self._own = own
+        self._owner: Session | None = None
         self._problems: list[str] | None = None
         self._started = started
         takers = settings.takers()
-        self._takers: Takers = with_watchers(takers) if watchers else takers
-        outer = innermost(cell._outer) if cell._outer is not None else None
-        if outer is not None:
-            self._inherit(outer, clock)
-        if own is not None and self._deadline is not None:
-            own.deadline = self._deadline - started
+        if watchers:
+            takers = with_watchers(takers)
+        self._takers = takers
+        # Whether somebody wants to know the time of each attempt: else the clock is left alone.
+        timed = self._timed = takers.of_attempts or settings.attempt_timeout is not None
+        clock = settings.clock
+        if type(clock) is SystemClock:
+            self._now = time.monotonic  # without a call of ours around it
+            self.quiet = own is not None and own.recipe.plain and not timed
+        else:
+            self._now = clock.now
+            self.quiet = False
+        if own is None:
+            self._verdicts = _NO_VERDICTS
+            self.takes_any_value = False
+        else:
+            verdicts = own.recipe.verdicts
+            self._verdicts = _NO_VERDICTS if verdicts is None else verdicts
+            self.takes_any_value = not own.recipe.judges_results
         cell._session = self
 
-    def _inherit(self, outer: LiveAttempt, clock: Clock) -> None:
+    def surround(self, attempts_at_most: int | None, disabled: bool) -> None:
+        """Take in what lies around the call: limits of time, an enclosing call, a client."""
+        self._cap = attempts_at_most
+        self._disabled = disabled
+        settings = self.settings
+        if settings.deadline is not None:
+            self._deadline = self._started + settings.deadline
+        outer = innermost(self.cell._outer)
+        if outer is not None:
+            self._inherit(outer)
+        if self._deadline is not None:
+            self._timed = True
+            if self._own is not None:
+                self._own.deadline = self._deadline - self._started
+        call = self.call
+        if isinstance(call, Exchange):
+            self.exchange = call
+        if self._timed or self.exchange is not None or settings.stop_when is not None:
+            self.quiet = False
+
+    def _inherit(self, outer: LiveAttempt) -> None:
         """Take over from an enclosing call its depth and, on the same clock, its deadline."""
         session = outer._session
         self._depth = 1
@@ -188,11 +213,21 @@ class Session:
             return
         self._depth += session._depth
         theirs = session._deadline
-        if theirs is None or session.clock != clock:
+        if theirs is None or session.clock != self.clock:
             return
         if self._deadline is None or theirs < self._deadline:
             self._deadline = theirs
-            self.owner = session.owner
+            self._owner = session.owner
+
+    @property
+    def owner(self) -> Session:
+        """Whose deadline is the nearest: this session, or the session of a call around it."""
+        return self if self._owner is None else self._owner
+
+    @property
+    def clock(self) -> Clock:
+        """The call's clock."""
+        return self.settings.clock
 
     @property
     def call(self) -> Call:
@@ -208,51 +243,46 @@ class Session:
 
     def settle(self, outcome: Outcome) -> float | None:
         """How long to wait before the next attempt, or `None`: the call has ended."""
-        now = self._now()
-        elapsed = now - self._started
-        own = self._own
-        answer: float | DoNotRetry
-        reason = _TRANSIENT
-        wish: RetryAfter | None = None
-        error_type: str | None = None
+        kind: type[Exception] | None = None
+        verdict: RetryAfter | None = None
         if type(outcome) is Raised:
             kind = type(outcome.error)
-            error_type = kind.__name__
-            if own is not None and own.verdicts:
-                wish = own.verdicts.get(kind)
+            verdict = self._verdicts.get(kind)
         elif self.takes_any_value:
-            self._succeed(now)
+            self.succeed()
             return None
-        if wish is not None and own is not None:
-            answer = own.weigh(wish, self.number, elapsed)
-            reason = wish.reason
+        own = self._own
+        now = self._now() if self._timed or verdict is None else self._started
+        answer: float | DoNotRetry
+        decision: RetryDecision
+        if verdict is not None and own is not None:
+            decision = verdict
+            answer = own.weigh(verdict, self.number, now - self._started)
         else:
-            decision = self._decide(outcome, elapsed)
-            if isinstance(decision, RetryAfter):
-                answer = decision.delay
-                reason = decision.reason
-            else:
-                answer = decision
-        if own is not None and own.problems is not None:
-            self._report_all(own)
-        if not isinstance(answer, DoNotRetry):
-            if self._takers:
-                self._tell_retry(outcome, error_type, now, answer, reason)
+            decision = self._decide(outcome, now - self._started)
+            answer = decision.delay if isinstance(decision, RetryAfter) else decision
+        if type(answer) is float or not isinstance(answer, DoNotRetry):
+            if self._timed:
+                self._tell_retry(outcome, now, answer, decision)
             history = self._history
             if len(history) < LONGEST_HISTORY:
-                history.append((self.number, error_type, reason, answer))
+                history.append((self.number, kind, decision, answer))
             else:
-                self._remember(error_type, reason, answer)
+                self._remember(kind, decision, answer)
                 self._trim(outcome)
-            self._outcome = outcome
+            self.previous = outcome
             return answer
-        stop = answer.reason
-        if stop is _SUCCEEDED and error_type is None:
-            self._succeed(now)
-        else:
-            if AttemptFailed in self._takers:
-                self._tell_failed(outcome, error_type, now)
-            self._end(stop, outcome, error_type, elapsed)
+        if own is not None and own.problems is not None:
+            self._report_all(own)
+        if answer.reason is _SUCCEEDED and kind is None:
+            self.succeed()
+            return None
+        if not self._timed:
+            now = self._now()
+        if AttemptFailed in self._takers:
+            self._tell_failed(outcome, now)
+        self._remember(kind, answer, None)
+        self._end(answer.reason, outcome, now - self._started)
         return None
 
     def accept(self) -> bool:
@@ -261,35 +291,41 @@ class Session:
         """
         if self._own is None:
             return False
-        self._succeed(self._now())
+        self.succeed()
         return True
+
+    def succeed(self) -> None:
+        """The call has ended well."""
+        told = self._timed and CallSucceeded in self._takers
+        now = self._now() if told else self._started
+        self._close(True)
+        if told:
+            self._tell(CallSucceeded(*self._common(now - self._started), now - self._attempt_at))
+        self._forget()
 
     def discard(self) -> None:
         """Before a wait: let go of what the failed attempt left open."""
-        if self.exchange is not None and self._outcome is not None:
-            self.exchange.discard(self._outcome)
+        if self.exchange is not None and self.previous is not None:
+            self.exchange.discard(self.previous)
 
     async def discard_async(self) -> None:
         """The same for async drivers."""
-        if self.exchange is not None and self._outcome is not None:
-            await self.exchange.discard_async(self._outcome)
+        if self.exchange is not None and self.previous is not None:
+            await self.exchange.discard_async(self.previous)
 
     def resume(self) -> bool:
         """After a wait: whether the next attempt is made. If not, the last outcome stands."""
         now = self._now()
-        if not self.waits_plainly or self._deadline is not None:
-            stop = self._stop_after_wait(now)
-            if stop is not None:
-                outcome = self._outcome
-                self._end(stop, outcome, error_type_of(outcome), now - self._started, in_wait=True)
-                return False
-        self.previous = self._outcome
-        self.number += 1
-        self._attempt_at = now
+        stop = self._stop_after_wait(now)
+        if stop is not None:
+            self._end(stop, self.previous, now - self._started)
+            return False
         own = self._own
         if own is not None and own.paid is not None:
             own.begun()
-        if self._takers and AttemptStarted in self._takers:
+        self.number += 1
+        self._attempt_at = now
+        if AttemptStarted in self._takers:
             self._tell(AttemptStarted(*self._common(now - self._started)))
         return True
 
@@ -300,7 +336,7 @@ class Session:
         elapsed = self._now() - self._started
         self._close(False)
         if CallCancelled in self._takers:
-            outcome = self._outcome
+            outcome = self.previous
             self._tell(
                 CallCancelled(
                     *self._common(elapsed),
@@ -315,10 +351,8 @@ class Session:
     def could_not_wait(self, problem: Exception) -> None:
         """The clock failed in a wait: the last outcome stands."""
         self._report("clock", problem)
-        outcome = self._outcome
         elapsed = self._now() - self._started
-        reason = StopReason.STRATEGY_FAILED
-        self._end(reason, outcome, error_type_of(outcome), elapsed, in_wait=True)
+        self._end(StopReason.STRATEGY_FAILED, self.previous, elapsed)
 
     def take_exhausted(self) -> RetriesExhausted | None:
         """The error to raise in a value's place, if any; taken out, so that no cycle is left."""
@@ -359,7 +393,7 @@ class Session:
         deadline = self._deadline
         if deadline is not None and (timeout is None or deadline - self._attempt_at <= timeout):
             owner = self.owner
-            limit = owner.settings.deadline if isinstance(owner, Session) else None
+            limit = owner.settings.deadline
             late = DeadlineExceeded(0.0 if limit is None else limit)
             late._owner = owner
             late.__context__ = cut
@@ -379,16 +413,16 @@ class Session:
             error = outcome.error
             if isinstance(error, DeadlineExceeded) and error._owner is self.owner:
                 return _DEADLINE_EXCEEDED
-        executor = self._executor
-        if executor is None or (self._disabled and self._own is None):
+        own, foreign = self._own, self._foreign
+        if own is None and (foreign is None or self._disabled):
             if not raised:
                 return DoNotRetry(_SUCCEEDED)
-            return _STRATEGY_FAILED if executor is None else _DISABLED
+            return _STRATEGY_FAILED if foreign is None else _DISABLED
         try:
             attempt = Attempt(self.call, self.number, outcome, elapsed, self.clock.wall())
-            decision = executor.decide(attempt)
-            if self._own is not None:
-                return decision
+            if own is not None:
+                return own.decide(attempt)
+            decision = foreign.decide(attempt)  # type: ignore[union-attr]  # there is one of the two
             return self._limit(proper_decision(decision, "executor"), elapsed)
         except Exception as problem:  # noqa: BLE001 - a foreign executor may raise anything; the user's outcome stands
             self._report("executor", problem)
@@ -422,30 +456,14 @@ class Session:
             self._report("stop_when", problem)
             return StopReason.STRATEGY_FAILED
 
-    def _succeed(self, now: float) -> None:
-        self._close(True)
-        if self._takers and CallSucceeded in self._takers:
-            self._tell(CallSucceeded(*self._common(now - self._started), now - self._attempt_at))
-        self._forget()
-
-    def _end(
-        self,
-        reason: StopReason,
-        outcome: Outcome | None,
-        error_type: str | None,
-        elapsed: float,
-        *,
-        in_wait: bool = False,
-    ) -> None:
+    def _end(self, reason: StopReason, outcome: Outcome | None, elapsed: float) -> None:
         """The call ends without success."""
-        if not in_wait:
-            self._remember(error_type, reason, None)
         self._close(False)
         self._trim(outcome)
-        kind = CallFailed if reason in NO_LIMIT else CallGaveUp
-        if kind in self._takers:
+        end = CallFailed if reason in NO_LIMIT else CallGaveUp
+        if end in self._takers:
             told = self._common(elapsed)
-            self._tell(kind(*told, reason, error_type, outcome, self._past()))
+            self._tell(end(*told, reason, error_type_of(outcome), outcome, self._past()))
         if type(outcome) is Raised:
             limited = reason not in NO_LIMIT
             if self._problems or ((self.number > 1 or limited) and reason not in _NO_NOTE):
@@ -474,11 +492,12 @@ class Session:
         self._ended = True
         own = self._own
         if own is not None:
-            own.ended(succeeded)
-            if own.problems is not None:
-                self._report_all(own)
+            if not own.simple:
+                own.ended(succeeded)
+                if own.problems is not None:
+                    self._report_all(own)
             return
-        ended = getattr(self._executor, "ended", None)
+        ended = getattr(self._foreign, "ended", None)
         if ended is None:
             return
         try:
@@ -493,9 +512,7 @@ class Session:
 
     def _forget(self) -> None:
         """Let go of what would keep errors and arguments alive."""
-        self._outcome = None
         self.previous = None
-        self.owner = None  # it may be this session: a cycle
         self._history.clear()
 
     def _common(self, elapsed: float) -> tuple[str | None, str, int, int, float]:
@@ -504,25 +521,23 @@ class Session:
     def _tell_retry(
         self,
         outcome: Outcome,
-        error_type: str | None,
         now: float,
         wait: float,
-        reason: RetryReason,
+        decision: RetryDecision,
     ) -> None:
         takers = self._takers
         if AttemptFailed in takers:
-            self._tell_failed(outcome, error_type, now)
+            self._tell_failed(outcome, now)
         if RetryScheduled in takers:
             source = "backoff" if self._own is None else self._own.source
             told = self._common(now - self._started)
-            self._tell(RetryScheduled(*told, wait, source, reason, error_type, outcome))
+            error_type = error_type_of(outcome)
+            self._tell(RetryScheduled(*told, wait, source, decision.reason, error_type, outcome))  # type: ignore[arg-type]  # it is a retry's
 
-    def _tell_failed(self, outcome: Outcome, error_type: str | None, now: float) -> None:
-        self._tell(
-            AttemptFailed(
-                *self._common(now - self._started), now - self._attempt_at, error_type, outcome
-            )
-        )
+    def _tell_failed(self, outcome: Outcome, now: float) -> None:
+        told = self._common(now - self._started)
+        duration = now - self._attempt_at
+        self._tell(AttemptFailed(*told, duration, error_type_of(outcome), outcome))
 
     def _tell(self, event: Event) -> None:
         for listener in self._takers[event.__class__]:
@@ -532,19 +547,25 @@ class Session:
                 self._report("listener", problem)
 
     def _remember(
-        self, error_type: str | None, reason: RetryReason | StopReason, delay: float | None
+        self,
+        kind: type[Exception] | None,
+        decision: RetryDecision,
+        delay: float | None,
     ) -> None:
         history = self._history
         if len(history) == LONGEST_HISTORY:
-            counts = self._counts
-            if counts is None:
-                counts = self._counts = {}
-            gone = history.pop(0)[1]
-            counts[gone] = counts.get(gone, 0) + 1
-        history.append((self.number, error_type, reason, delay))
+            if self._counts is None:
+                self._counts = Counter()
+            self._counts[history.pop(0)[1]] += 1
+        history.append((self.number, kind, decision, delay))
 
     def _past(self) -> tuple[PastAttempt, ...]:
-        return tuple([PastAttempt(*each) for each in self._history])
+        return tuple(
+            [
+                PastAttempt(number, None if kind is None else kind.__name__, decision.reason, delay)
+                for number, kind, decision, delay in self._history
+            ]
+        )
 
     def _report_all(self, own: PolicyExecutor) -> None:
         problems = own.problems
@@ -582,11 +603,13 @@ class Session:
             logger.debug("%s: its error takes no note", self.call.name)
 
     def _tally(self) -> str:
-        counts = dict(self._counts or {})
-        for _, error_type, _, _ in self._history:
-            counts[error_type] = counts.get(error_type, 0) + 1
-        most = sorted(counts.items(), key=lambda item: -item[1])
-        named = [f"{name or 'unsatisfactory result'} ×{count}" for name, count in most[:MOST_TYPES]]
+        kinds: Counter[type[Exception] | None] = Counter(self._counts)
+        kinds.update([kind for _, kind, _, _ in self._history])
+        counts: Counter[str] = Counter()  # two types may have one name
+        for kind, count in kinds.items():
+            counts["unsatisfactory result" if kind is None else kind.__name__] += count
+        most = counts.most_common()
+        named = [f"{name} ×{count}" for name, count in most[:MOST_TYPES]]
         if len(most) > MOST_TYPES:
             named.append(f"{len(most) - MOST_TYPES} more types")
         return ", ".join(named)
@@ -601,8 +624,9 @@ def open_plainly(
 ) -> Session:
     """The session of a call under the library's own policy, where nothing lies around it."""
     executor = PolicyExecutor(policy, cell)
-    executor.one_shots = one_shots_among(args, kwargs)
-    return Session(cell, policy.settings, executor, started, exchanges=False)
+    found = executor.one_shots = one_shots_among(args, kwargs)
+    executor.simple = policy.plain and not found
+    return Session(cell, policy.settings, started, executor)
 
 
 def open_session(cell: LiveAttempt, factory: Any) -> Session:
@@ -620,18 +644,24 @@ def open_session(cell: LiveAttempt, factory: Any) -> Session:
     if outer is not None or everywhere:
         factory, settings, off, cap = laid_over(factory, settings, outer)
     problem: Exception | None = None
-    executor: RetryExecutor | None = None
+    own: PolicyExecutor | None = None
+    foreign: RetryExecutor | None = None
     if getattr(factory.__class__, "new_executor", None) is StandardPolicy.new_executor:
-        executor = PolicyExecutor(factory, cell.call)  # type: ignore[arg-type]  # the cell is open
+        own = PolicyExecutor(factory, cell.call)  # type: ignore[arg-type]  # the cell is open
     else:
         try:
             executor = _executor_of(factory, cell.call)
         except Exception as error:  # noqa: BLE001 - a foreign factory may raise anything; the call is made
             problem = error
-    if isinstance(executor, PolicyExecutor):
-        executor.switch = switch_for(factory, outer, off)
-    started = settings.clock.now()
-    session = Session(cell, settings, executor, started, attempts_at_most=cap, disabled=off)
+        else:
+            if isinstance(executor, PolicyExecutor):
+                own = executor
+            else:
+                foreign = executor
+    if own is not None:
+        own.switch = switch_for(factory, outer, off)
+    session = Session(cell, settings, settings.clock.now(), own, foreign)
+    session.surround(cap, off)
     if problem is not None:
         session._report("policy", problem)
     return session
@@ -646,7 +676,7 @@ A call that succeeds at once and that nobody else watches has no session, and is
 
 def with_watchers(takers: Takers) -> Takers:
     """Who is told of what, the watchers included."""
-    return {kind: (*takers.get(kind, ()), *watchers) for kind in EVERY_KIND}
+    return Takers({kind: (*takers.get(kind, ()), *watchers) for kind in EVERY_KIND})
 
 
 def _executor_of(factory: Any, call: Call | None) -> RetryExecutor:

@@ -236,8 +236,8 @@ logger: Final = logging.getLogger("retrykit")
 logger.addHandler(logging.NullHandler())
 
 _NOTHING: Final[Kinds] = frozenset()
-_ENDS: Final[Kinds] = frozenset({CallFailed, CallGaveUp})
-_ALL: Final[Kinds] = _ENDS | {RetryScheduled}
+BAD_ENDS: Final[Kinds] = frozenset({CallFailed, CallGaveUp})
+_ALL: Final[Kinds] = BAD_ENDS | {RetryScheduled}
 
 _LOGGED: Final = frozenset(
     {
@@ -313,9 +313,9 @@ class LogRetries:
     @property
     def kinds(self) -> Kinds:
         """What the logger's level lets through, asked once per call."""
-        if self.logger.isEnabledFor(logging.INFO):
-            return _ALL
-        return _ENDS if self.logger.isEnabledFor(logging.WARNING) else _NOTHING
+        if not self.logger.isEnabledFor(logging.WARNING):
+            return _NOTHING
+        return _ALL if self.logger.isEnabledFor(logging.INFO) else BAD_ENDS
 
     def __call__(self, event: Event, /) -> None:
         """Write the line for `event`, where it has one."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from retrykit._validate import function, instance_not_class, one_of, seconds, shown
 from retrykit.clock import Clock, SystemClock
-from retrykit.events import EVERY_KIND, kinds_of, log_retries
+from retrykit.events import BAD_ENDS, EVERY_KIND, kinds_of, log_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from threading import Event as ThreadingEvent
 
     from retrykit.events import Event, Kinds, Listener
@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     StopWhen: TypeAlias = Callable[[], object] | ThreadingEvent
 
 Unsatisfied: TypeAlias = Literal["raise", "return"]
-Takers: TypeAlias = "dict[type[Event], tuple[Listener, ...]]"
+
+
+class Takers(dict["type[Event]", "tuple[Listener, ...]"]):
+    """The listeners for each kind of event that anybody takes."""
+
+    __slots__ = ("of_attempts",)
+
+    of_attempts: bool
+    """Whether anybody is told more than that a call has ended badly."""
+
+    def __init__(self, listeners: Mapping[type[Event], tuple[Listener, ...]]) -> None:
+        super().__init__(listeners)
+        self.of_attempts = not self.keys() <= BAD_ENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +69,14 @@ class CallSettings:
         key = kinds_of(listeners[0]) if one else tuple(map(kinds_of, listeners))
         takers = self._takers.get(key)
         if takers is None:
-            takers = self._takers[key] = {}
+            found: dict[type[Event], tuple[Listener, ...]] = {}
             answers: Any = (key,) if one else key
             asked = [(each, tuple(kinds)) for each, kinds in zip(listeners, answers, strict=True)]
             for kind in EVERY_KIND:  # a base class stands for the kinds below it
-                found = tuple([each for each, kinds in asked if issubclass(kind, kinds)])
-                if found:
-                    takers[kind] = found
+                those = tuple([each for each, kinds in asked if issubclass(kind, kinds)])
+                if those:
+                    found[kind] = those
+            takers = self._takers[key] = Takers(found)
         return takers
 
     def __reduce__(self) -> Any:

@@ -476,7 +476,7 @@ def test_a_deadline_exceeded_elsewhere_is_never_remembered_for_its_type() -> Non
     """Whose it is decides, so the type alone does not settle the answer."""
     made = executor(classify=OnException(TimeoutError))
     assert isinstance(made.decide(attempt(DeadlineExceeded(1.0))), RetryAfter)
-    assert made.verdicts == {}
+    assert made.recipe.verdicts == {}
 
 
 # Groups
@@ -564,7 +564,7 @@ def test_a_group_is_never_remembered_by_its_type() -> None:
     """Its leaves settle the answer, and the next group has others."""
     made = executor(classify=OnException(OSError))
     assert isinstance(made.decide(attempt(group(OSError()))), RetryAfter)
-    assert made.verdicts == {}
+    assert made.recipe.verdicts == {}
     assert made.decide(attempt(group(KeyError()), 2)) == DoNotRetry(StopReason.NOT_RETRYABLE)
 
 
