@@ -757,6 +757,34 @@ class TestOrdinaryLoops:
         asyncio.run(main())
         assert clock.now() == 1.0
 
+    def test_the_nearest_wait_may_be_the_one_that_is_cancelled(self, clock: VirtualClock) -> None:
+        """Alone, or beside another that ends at the same time; the clock does not stop there."""
+
+        async def main() -> None:
+            tasks = [asyncio.create_task(clock.sleep_async(s)) for s in (1, 5, 5, 9)]
+            await asyncio.sleep(0)
+            tasks[0].cancel()
+            tasks[1].add_done_callback(lambda _: tasks[2].cancel())
+            asyncio.get_running_loop().call_soon(tasks[2].cancel)
+            await asyncio.gather(tasks[1], tasks[3])
+            assert [task.cancelled() for task in tasks] == [True, False, True, False]
+
+        asyncio.run(main())
+        assert clock.now() == 9.0
+
+    def test_later_waits_join_a_loop_that_had_come_to_rest(self, clock: VirtualClock) -> None:
+        """The line forms anew after it was empty, on either library."""
+
+        async def main(pause: Callable[[float], Any]) -> None:
+            await clock.sleep_async(3)
+            await pause(0.01)
+            await clock.sleep_async(4)
+
+        asyncio.run(main(asyncio.sleep))
+        assert clock.now() == 7.0
+        trio.run(main, trio.sleep)
+        assert clock.now() == 14.0
+
     def test_a_wait_gives_way_to_ready_tasks(self, clock: VirtualClock) -> None:
         """Other tasks run meanwhile, as in a real wait."""
 

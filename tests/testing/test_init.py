@@ -1,4 +1,4 @@
-"""The test kit as a package: everything is at hand, and nothing is loaded before it is asked for."""
+"""The test kit as a package: all is at hand, and nothing is loaded before it is asked for."""
 
 from __future__ import annotations
 

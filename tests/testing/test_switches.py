@@ -118,6 +118,14 @@ class TestInstant:
         assert clock.sleeps == waits
         assert clock.now() == 50 + 6 * 3600
 
+        async def main() -> None:
+            with instant() as more, pytest.raises(OSError):
+                await HOURS.replace(clock=clock).acall(fail_async)
+            assert clock.sleeps[3:] == more
+
+        asyncio.run(main())
+        assert clock.now() == 50 + 12 * 3600
+
     def test_decorated_functions_are_covered(self) -> None:
         """Those that were decorated before the switch as well, by any path."""
 
@@ -339,6 +347,21 @@ class TestInstant:
 
             outer.call(function)
         assert waits == [10.0, 10.0]
+
+    def test_a_sleep_that_is_patched_late_takes_effect(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Suites that patch `time.sleep` go on working, also for functions decorated before."""
+        waits: list[float] = []
+
+        @retry(on=OSError, attempts=3, backoff=[3600, 7200])
+        def fetch() -> None:
+            raise OSError("down")
+
+        monkeypatch.setattr(time, "sleep", waits.append)
+        with pytest.raises(OSError):
+            fetch()
+        assert waits == [3600.0, 7200.0]
 
 
 class TestLimitAttempts:

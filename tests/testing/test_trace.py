@@ -15,6 +15,7 @@ from retrykit import (
     Exponential,
     OnException,
     OnResult,
+    Raised,
     RatioBudget,
     RetryAfter,
     RetryDecision,
@@ -138,7 +139,12 @@ class TestDecisions:
 
     def test_a_scripted_cancel_ends_the_trace(self) -> None:
         """It is told as a cancel, and not raised."""
-        for step in (KeyboardInterrupt, asyncio.CancelledError()):
+        for step in (
+            KeyboardInterrupt,
+            asyncio.CancelledError(),
+            Slow(2, KeyboardInterrupt),
+            Raised(SystemExit()),  # type: ignore[arg-type]  # no outcome of a call, and raised as it is
+        ):
             assert decisions(POLICY, script(OSError, step))[-1] == ("stop", None, "cancelled")
 
     def test_an_interrupt_of_the_functions_own_leaves(self) -> None:
@@ -149,6 +155,13 @@ class TestDecisions:
 
         with pytest.raises(KeyboardInterrupt):
             decisions(POLICY, interrupted)
+
+        def interrupts(error: BaseException) -> None:
+            raise error
+
+        steps = script(Slow(1, OSError), Raised(OSError()))
+        with pytest.raises(KeyboardInterrupt):
+            decisions(POLICY.replace(stop_when=lambda: interrupts(KeyboardInterrupt())), steps)
 
     def test_a_script_within_that_is_over_is_an_error(self) -> None:
         """Only the traced script may end early."""
