@@ -38,7 +38,14 @@ from urllib.parse import urldefrag, urljoin
 from retrykit._context import current_attempt
 from retrykit._validate import INFINITY
 from retrykit.facts.methods import IDEMPOTENCY_KEY
-from retrykit.http._adapter import MOST_DRAINED, POLICY_S_OWN, Body, HttpExchange, Retries
+from retrykit.http._adapter import (
+    MISDIRECTED,
+    MOST_DRAINED,
+    POLICY_S_OWN,
+    Body,
+    HttpExchange,
+    Retries,
+)
 
 try:
     import requests
@@ -150,7 +157,7 @@ class RetryAdapter(HTTPAdapter):
                 raise UnrewindableBodyError(problem, request=sent) from problem
             finally:
                 sent.body = template.body
-            if not (stream or response.is_redirect):  # a redirect's body is of no account
+            if not stream:
                 _read_ahead(response)
             return response
 
@@ -225,7 +232,8 @@ class _Exchange(HttpExchange):
 
     def let_go(self, response: Any) -> None:
         try:
-            _take(response, MOST_DRAINED, drain_time())
+            if response.status_code != MISDIRECTED:
+                _take(response, MOST_DRAINED, drain_time())
         finally:
             response.__dict__.pop("iter_content", None)
             response.close()
@@ -262,6 +270,8 @@ def _copy_of(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 def _read_ahead(response: requests.Response) -> None:
     """Read the body as part of the attempt: whole, or the beginning of an error's."""
+    if response.is_redirect or response.status_code == MISDIRECTED:
+        return  # the session drops the one, the other's connection is not to be used again
     most = MOST_READ if response.status_code >= 400 else INFINITY
     try:
         _take(response, most, None if remaining() is None else remaining)

@@ -36,6 +36,7 @@ from retrykit._context import current_attempt
 from retrykit._validate import INFINITY
 from retrykit.facts.methods import IDEMPOTENCY_KEY
 from retrykit.http._adapter import (
+    MISDIRECTED,
     MOST_DRAINED,
     POLICY_S_OWN,
     Body,
@@ -181,8 +182,8 @@ class _Exchange(HttpExchange):
 
     __slots__ = ("begun", "limited", "own")
 
-    begun: list[bytes]
-    """What was read of the last response, where that was not all."""
+    begun: list[bytes] | None
+    """What was read of the last response; `None` for all of it, or where nobody is to."""
     limited: bool
     """Whether the last attempt had less time than the caller gave it."""
     own: object
@@ -192,7 +193,7 @@ class _Exchange(HttpExchange):
         self, manager: RetryPoolManager, request: Request, body: Body, own: object
     ) -> None:
         super().__init__(type(manager).urlopen, manager, request, body)
-        self.begun = []
+        self.begun = None
         self.limited = False
         self.own = own
 
@@ -215,9 +216,12 @@ class _Exchange(HttpExchange):
         """Read the body as part of the attempt: whole, or the beginning of an error's."""
         most = MOST_READ if response.status >= 400 else INFINITY
         self.begun = []
+        if response.status == MISDIRECTED:
+            return  # its connection is not to be used again
         try:
             if most == INFINITY and remaining() is None:
                 response.read(cache_content=True)
+                self.begun = None
             else:
                 self.begun = _take(response, most, remaining)
         except BaseException:
@@ -227,14 +231,15 @@ class _Exchange(HttpExchange):
     def read_rest(self, response: Any) -> None:
         """Read what there still is of the body."""
         try:
-            _keep(response, [*self.begun, response.read()])
+            _keep(response, [*(self.begun or ()), response.read()])
         except BaseException:
             self.close(response)
             raise
 
     def let_go(self, response: Any) -> None:
         try:
-            _take(response, MOST_DRAINED, drain_time())
+            if response.status != MISDIRECTED:
+                _take(response, MOST_DRAINED, drain_time())
         finally:
             self.close(response)
 
@@ -290,7 +295,7 @@ class _Attempts:
         response = exchange.run(attempt)
         if exchange.limited:
             hand_over(response, timeout)
-        if exchange.begun:
+        if exchange.begun is not None:
             exchange.read_rest(response)
         return response
 
@@ -301,8 +306,8 @@ def _retrying(pool_class: type) -> Any:
     return type(pool_class.__name__, (_Attempts, pool_class), {})
 
 
-def _take(response: Any, most: float, left: Callable[[], float | None]) -> list[bytes]:
-    """Read the body and keep it, or its beginning where it is longer: then give that."""
+def _take(response: Any, most: float, left: Callable[[], float | None]) -> list[bytes] | None:
+    """Read the body and keep it; where it is longer than `most`, read its beginning and give it."""
     untouched = response.tell() == 0
     begun: list[bytes] = []
     size = 0
@@ -313,7 +318,7 @@ def _take(response: Any, most: float, left: Callable[[], float | None]) -> list[
             return begun
     if untouched:
         _keep(response, begun)
-    return []
+    return None
 
 
 def _keep(response: Any, pieces: list[bytes]) -> None:

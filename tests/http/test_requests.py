@@ -470,6 +470,28 @@ def test_a_small_error_keeps_its_connection(stream: bool, serve: Serve, open_ses
     assert server.connections == 1
 
 
+def test_a_large_error_that_is_streamed_is_not_read_through(
+    serve: Serve, open_session: Open
+) -> None:
+    """A new connection costs less."""
+    server = serve(answer(503, body=LARGE), answer())
+    open_session().get(server.url(), stream=True).close()
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("body", [b"", b"not here"])
+def test_a_misdirected_request_goes_over_another_connection(
+    stream: bool, body: bytes, serve: Serve, open_session: Open
+) -> None:
+    """421 asks for that (RFC 9110 section 15.5.20); the last answer is readable all the same."""
+    server = serve(answer(421, body=body), answer(421, body=body), answer(421, body=b"never"))
+    session = open_session(pool_maxsize=1, pool_block=True)
+    assert session.get(server.url(), stream=stream).content == b"never"
+    assert server.connections == 3
+    assert free(session) == 1
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_endless_error_is_cut_short(stream: bool, serve: Serve, open_session: Open) -> None:
     """Little is read of it, then its connection is closed (GHSA-38jv-5279-wg99)."""
@@ -1209,6 +1231,28 @@ def test_the_response_tells_its_request(serve: Serve, open_session: Open) -> Non
     assert response.request.method == "PUT"
     assert response.request.body is body
     assert response.connection is session.get_adapter("http://")
+
+
+@pytest.mark.parametrize("fault", [answer(503), reset, truncated(), answer(429)])
+def test_through_a_proxy(fault: Step, serve: Serve, open_session: Open) -> None:
+    """One that forwards: it sees the whole URL, each time."""
+    proxy = serve(fault, fault, answer(body=b"there"))
+    proxies = {"http": proxy.url()}
+    url = "http://retrykit.invalid/a?b=c"
+    assert open_session().get(url, proxies=proxies, timeout=LONG).content == b"there"
+    assert [request.target for request in proxy.requests] == [url] * 3
+
+
+def test_a_proxy_that_refuses_a_tunnel_had_no_request_to_lose(
+    serve: Serve, open_session: Open
+) -> None:
+    """The POST never left, so it may be sent again."""
+    proxy = serve(then=answer(503))
+    with pytest.raises(requests.exceptions.ProxyError):
+        open_session().post(
+            "https://retrykit.invalid/", data=b"x", proxies={"https": proxy.url()}, timeout=LONG
+        )
+    assert [request.method for request in proxy.requests] == ["CONNECT"] * 3
 
 
 def test_digest_authentication(serve: Serve, open_session: Open) -> None:

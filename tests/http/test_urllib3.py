@@ -470,6 +470,26 @@ def test_a_small_error_keeps_its_connection(preload: bool, serve: Serve, open_po
     assert server.connections == 1
 
 
+def test_a_large_error_that_is_streamed_is_not_read_through(serve: Serve, open_pool: Open) -> None:
+    """A new connection costs less."""
+    server = serve(answer(503, body=LARGE), answer())
+    open_pool().request("GET", server.url(), preload_content=False).drain_conn()
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("preload", [True, False])
+@pytest.mark.parametrize("body", [b"", b"not here"])
+def test_a_misdirected_request_goes_over_another_connection(
+    preload: bool, body: bytes, serve: Serve, open_pool: Open
+) -> None:
+    """421 asks for that (RFC 9110 section 15.5.20); the last answer is readable all the same."""
+    server = serve(answer(421, body=body), answer(421, body=body), answer(421, body=b"never"))
+    pool = open_pool(**ONE)
+    assert pool.request("GET", server.url(), preload_content=preload).data == b"never"
+    assert server.connections == 3
+    assert free(pool, server) == 1
+
+
 @pytest.mark.parametrize("preload", [True, False])
 def test_an_endless_error_is_cut_short(preload: bool, serve: Serve, open_pool: Open) -> None:
     """Little is read of it, then its connection is closed (GHSA-38jv-5279-wg99)."""
@@ -621,13 +641,23 @@ def test_an_unreadable_body_is_an_error_and_no_leak(
 
 
 @pytest.mark.parametrize("release", [True, False, None])
-def test_a_connection_that_is_to_be_released_is(
+def test_a_connection_is_released_when_its_body_is_read(
     release: bool | None, serve: Serve, open_pool: Open
 ) -> None:
-    """When the body is read, and not sooner, whatever urllib3 was told."""
-    server = serve(answer(503, body=LARGE), answer(503), answer(body=LARGE))
+    """And not sooner, whatever urllib3 was told: another thread would read from it."""
+    seen: list[int] = []
+
+    def halfway(exchange: Exchange) -> None:
+        exchange.read()
+        exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+        exchange.wait(0.1)
+        seen.append(free(pool, server))
+        exchange.send(b"half")
+
+    server = serve(answer(503, body=LARGE), then=halfway)
     pool = open_pool(**ONE)
-    assert pool.request("GET", server.url(), release_conn=release).data == LARGE
+    assert pool.request("GET", server.url(), release_conn=release).data == b"halfhalf"
+    assert seen == [0]
     assert free(pool, server) == 1
 
 
