@@ -97,6 +97,10 @@ class RetryMiddleware:
         if before is not None and before.error is not None:
             raise before.error  # aiohttp asks once more by itself; all attempts were made
         exchange = _Exchange(request, self._retries, before)
+        if not exchange.replayable():  # begun in an earlier step
+            raise aiohttp.ClientPayloadError(
+                "Cannot follow redirect with a consumed request body: hand over bytes or a file"
+            )
 
         async def attempt(template: ClientRequest) -> ClientResponse:
             await exchange.rewind_async()
@@ -183,8 +187,9 @@ def retry_middleware(
     the IETF's draft has it; `"bare"` leaves the quotes out. It goes along with a redirect, but not
     to another origin.
 
-    Bytes, forms and files are sent again, files from where they stood. An async iterator is sent
-    once: where it was begun, the failure stands (`NOT_REPLAYABLE`).
+    Bytes, forms and files are sent again, files from where they stood (aiohttp 3.12.0 closes them).
+    What is sent once, such as an async iterator, is not: where it was begun, the failure stands
+    (`NOT_REPLAYABLE`).
 
     >>> from retrykit.http import http_policy
     >>> retry_middleware(policy=http_policy(attempts=3), idempotency_key=True, read=True)
