@@ -43,7 +43,14 @@ from retrykit._validate import shown
 from retrykit.errors import RetriesExhausted
 from retrykit.facts.exceptions import lookup
 from retrykit.facts.methods import IDEMPOTENCY_KEY
-from retrykit.http._adapter import LONGEST_DRAIN, MOST_DRAINED, Body, HttpExchange, Retries
+from retrykit.http._adapter import (
+    LONGEST_DRAIN,
+    MISDIRECTED,
+    MOST_DRAINED,
+    Body,
+    HttpExchange,
+    Retries,
+)
 
 try:
     import aiohttp
@@ -277,7 +284,9 @@ class _Exchange(HttpExchange):
 
     async def read(self, response: ClientResponse, which: Reading) -> None:
         """Read the body, where that is part of the attempt."""
-        if 300 <= response.status < 400 or response.status == 101 or which is False:
+        if 300 <= response.status < 400 or response.status in (101, MISDIRECTED):
+            return
+        if which is False:
             return
         if which == "small" and not _is_small(response):
             return
@@ -315,8 +324,9 @@ class _Exchange(HttpExchange):
         self._refill(response)
 
     async def let_go_async(self, response: Any) -> None:
+        wanted = response.status != MISDIRECTED and _announced(response) <= MOST_DRAINED
         try:
-            if self._data is None and not self._part and _announced(response) <= MOST_DRAINED:
+            if wanted and self._data is None and not self._part:
                 async with TimeLimit(LONGEST_DRAIN):
                     await self._read_beginning(response)
             self._refill(response)
@@ -324,6 +334,8 @@ class _Exchange(HttpExchange):
             self._part = b""
             if self._data is None:
                 response.close()
+            if response.status == MISDIRECTED:
+                _close_connection(response)
         if self._sent is not None:
             await self._sent.close()  # the connection is free only when nothing is sent any more
 
@@ -450,6 +462,17 @@ def _announced(response: ClientResponse) -> int:
     """The length of the body, where the response tells; else zero."""
     length = response.headers.get("Content-Length", "")
     return int(length[:20]) if length.isdecimal() else 0
+
+
+def _close_connection(response: ClientResponse) -> None:
+    """Close the connection that it came over, although it may be in the pool again.
+
+    A response whose body has arrived gives its connection back at once, and knows it by a private
+    name only from then on.
+    """
+    protocol = getattr(response, "_protocol", None)
+    if protocol is not None:
+        protocol.close()
 
 
 async def _taken(content: aiohttp.StreamReader) -> tuple[bytes, bool]:

@@ -820,6 +820,18 @@ def test_a_hostile_body_is_read_in_small_part_only(serve: Serve, read: Any) -> N
     assert server.sent < 1 << 23
 
 
+@pytest.mark.parametrize("body", [b"", b"not here", BIG], ids=["empty", "small", "large"])
+@pytest.mark.parametrize("read", [False, True, "small"])
+def test_a_misdirected_request_goes_over_another_connection(
+    serve: Serve, body: bytes, read: Any
+) -> None:
+    """421 asks for that (RFC 9110 section 15.5.20); the last answer is readable all the same."""
+    server = serve(then=answer(421, body=body))
+    result = fetch(server.url(), policy(attempts=3), "POST", data=b"body", pool=1, read=read)
+    assert result == (421, body)
+    assert [request.connection for request in server.requests] == [1, 2, 3]
+
+
 def test_a_body_that_stalls_is_not_waited_for(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
