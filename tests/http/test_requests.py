@@ -31,10 +31,12 @@ from servers import (
     hang_up,
     junk_headers,
     junk_status_line,
+    raw,
     redirect,
     reset,
     stall,
     truncated,
+    unread,
 )
 from urllib3.util import Retry, Timeout
 
@@ -262,12 +264,18 @@ def test_a_bad_certificate_is_final(
     assert told.retries() == 0
 
 
+@pytest.mark.parametrize("limit", [None, LONG])
 def test_over_tls(
-    serve: Serve, server_tls: ssl.SSLContext, authority_file: str, open_session: Open
+    limit: float | None,
+    serve: Serve,
+    server_tls: ssl.SSLContext,
+    authority_file: str,
+    open_session: Open,
 ) -> None:
     """The same over HTTPS."""
     server = serve(answer(503), truncated(), answer(body=b"fine"), tls=server_tls)
-    response = open_session().get(server.url(), verify=authority_file, timeout=LONG)
+    session = open_session(policy=QUICK.replace(attempt_timeout=limit))
+    response = session.get(server.url(), verify=authority_file, timeout=LONG)
     assert response.content == b"fine"
 
 
@@ -277,6 +285,19 @@ def test_answers_without_a_body(status: int, serve: Serve, open_session: Open) -
     server = serve(answer(503), answer(status))
     response = open_session().get(server.url(), timeout=LONG)
     assert (response.status_code, response.content) == (status, b"")
+
+
+@pytest.mark.parametrize(("method", "requested"), [("PUT", 3), ("POST", 1)], ids=["PUT", "POST"])
+def test_an_upload_that_breaks_off(
+    method: str, requested: int, serve: Serve, open_session: Open
+) -> None:
+    """While the request is written, nobody knows what of it arrived."""
+    server = serve(unread(reset), unread(reset), answer())
+    try:
+        status = open_session().request(method, server.url(), data=bytes(3_000_000)).status_code
+    except requests.ConnectionError:
+        status = 0
+    assert (status, server.steps_taken) == (200 if method == "PUT" else 0, requested)
 
 
 # Bodies that are sent
@@ -840,6 +861,16 @@ def test_a_body_in_time_is_read_as_ever(
     assert session.get(server.url()).content == plain
 
 
+def test_answers_that_end_oddly_are_read_in_time(serve: Serve, open_session: Open) -> None:
+    """One without a length, one without a body, one to HEAD."""
+    unframed = raw(b"HTTP/1.1 200 OK\r\n\r\nto the end")
+    server = serve(unframed, answer(204), answer(404, body=b"x"))
+    session = open_session(policy=QUICK.replace(attempt_timeout=LONG))
+    assert session.get(server.url()).content == b"to the end"
+    assert session.get(server.url()).content == b""
+    assert session.head(server.url()).content == b""
+
+
 @pytest.mark.parametrize("framing", [{}, {"chunked": True}])
 def test_a_body_that_breaks_off_under_a_time_limit(
     framing: dict[str, bool], serve: Serve, open_session: Open
@@ -919,6 +950,19 @@ def test_a_body_that_is_used_up_is_not_redirected(serve: Serve, open_session: Op
     with pytest.raises(requests.exceptions.UnrewindableBodyError):
         open_session().put(server.url("/a"), data=generator())
     assert [request.target for request in server.requests] == ["/a"]
+
+
+def test_a_redirect_that_asks_for_get_leaves_the_body_behind(
+    serve: Serve, open_session: Open
+) -> None:
+    """303, after a body that is used up."""
+    server = serve(redirect("/b", 303), answer(503), answer(body=b"made"))
+    assert open_session().post(server.url("/a"), data=generator()).content == b"made"
+    assert [(each.method, each.body) for each in server.requests] == [
+        ("POST", b"a file of bytes"),
+        ("GET", b""),
+        ("GET", b""),
+    ]
 
 
 def test_credentials_stay_behind(serve: Serve, open_session: Open) -> None:

@@ -27,10 +27,12 @@ from servers import (
     endless,
     hang_up,
     junk_status_line,
+    raw,
     redirect,
     reset,
     stall,
     truncated,
+    unread,
 )
 from urllib3.exceptions import (
     DecodeError,
@@ -251,12 +253,17 @@ def test_a_bad_certificate_is_final(
     assert told.retries() == 0
 
 
+@pytest.mark.parametrize("limit", [None, LONG])
 def test_over_tls(
-    serve: Serve, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext, open_pool: Open
+    limit: float | None,
+    serve: Serve,
+    server_tls: ssl.SSLContext,
+    client_tls: ssl.SSLContext,
+    open_pool: Open,
 ) -> None:
     """The same over HTTPS."""
     server = serve(answer(503), truncated(), answer(body=b"fine"), tls=server_tls)
-    pool = open_pool(ssl_context=client_tls)
+    pool = open_pool(policy=QUICK.replace(attempt_timeout=limit), ssl_context=client_tls)
     assert pool.request("GET", server.url(), timeout=LONG).data == b"fine"
 
 
@@ -266,6 +273,19 @@ def test_answers_without_a_body(status: int, serve: Serve, open_pool: Open) -> N
     server = serve(answer(503), answer(status))
     response = open_pool().request("GET", server.url(), timeout=LONG)
     assert (response.status, response.data) == (status, b"")
+
+
+@pytest.mark.parametrize(("method", "requested"), [("PUT", 3), ("POST", 1)], ids=["PUT", "POST"])
+def test_an_upload_that_breaks_off(
+    method: str, requested: int, serve: Serve, open_pool: Open
+) -> None:
+    """While the request is written, nobody knows what of it arrived."""
+    server = serve(unread(reset), unread(reset), answer())
+    try:
+        status = open_pool().request(method, server.url(), body=bytes(3_000_000)).status
+    except ProtocolError:
+        status = 0
+    assert (status, server.steps_taken) == (200 if method == "PUT" else 0, requested)
 
 
 # Bodies that are sent
@@ -866,6 +886,16 @@ def test_a_body_is_read_as_urllib3_reads_it(
     assert pool.request("GET", url).data == plain
     assert pool.request("GET", url).data == plain
     assert pool.request("GET", url, decode_content=False).data == packed
+
+
+def test_answers_that_end_oddly_are_read_in_time(serve: Serve, open_pool: Open) -> None:
+    """One without a length, one without a body, one to HEAD."""
+    unframed = raw(b"HTTP/1.1 200 OK\r\n\r\nto the end")
+    server = serve(unframed, answer(204), answer(404, body=b"x"))
+    pool = open_pool(policy=QUICK.replace(attempt_timeout=LONG))
+    assert pool.request("GET", server.url()).data == b"to the end"
+    assert pool.request("GET", server.url()).data == b""
+    assert pool.request("HEAD", server.url()).data == b""
 
 
 @pytest.mark.parametrize("framing", [{}, {"chunked": True}])
