@@ -68,6 +68,8 @@ async def drive_async(
 
     Native coroutines are awaited; other awaitables (tasks, futures) are values.
     """
+    made: Any
+    value: Any
     try:
         while True:
             if outcome is None:
@@ -75,16 +77,22 @@ async def drive_async(
                 if limit is None:
                     try:
                         made = function(*args, **kwargs) if pending is None else pending
-                        outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # of whatever it gives
+                        value = await made if type(made) is CoroutineType else made
                     except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                         outcome = Raised(error)
+                    else:
+                        if session.takes_any_value:
+                            session.succeed()
+                            return value
+                        outcome = Returned(value)
+                        del value
                 else:
                     # The attempt's own error is caught inside of the limit, so that what the limit
                     # raises is the limit's: the user's own TimeoutError is never taken for it.
                     async with TimeLimit(limit) as cut:
                         try:
                             made = function(*args, **kwargs) if pending is None else pending
-                            outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # as above
+                            outcome = Returned(await made if type(made) is CoroutineType else made)
                         except Exception as error:  # noqa: BLE001 - as above
                             outcome = Raised(error)
                     if cut.fell or outcome is None:

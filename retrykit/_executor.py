@@ -352,8 +352,9 @@ class PolicyExecutor:
 
     def _sequence_for(self, reason: RetryReason) -> Iterator[float]:
         """The waits to draw from: one sequence, or one for each branch of a `ByReason`."""
-        backoff = self.recipe.backoff
-        if not isinstance(backoff, ByReason):
+        recipe = self.recipe
+        backoff = recipe.backoff
+        if recipe.plain or not isinstance(backoff, ByReason):
             sequence = self._sequence = iter(backoff.delays(self._generator()))
             return sequence
         branch = reason if reason in backoff.branches else None
