@@ -29,7 +29,6 @@ from retrykit.clock import SystemClock
 from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt, RetriesExhausted
 from retrykit.events import (
-    EVERY_KIND,
     AttemptFailed,
     AttemptStarted,
     CallCancelled,
@@ -41,16 +40,15 @@ from retrykit.events import (
     logger,
 )
 from retrykit.outcome import Attempt, Raised
-from retrykit.settings import CHECKS, CallSettings, Takers
+from retrykit.settings import CHECKS, CallSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from retrykit._context import Entry
     from retrykit._executor import RetryExecutor
     from retrykit.clock import Clock
     from retrykit.decision import RetryDecision
-    from retrykit.events import Listener
     from retrykit.outcome import Call, Outcome
 
 LONGEST_HISTORY: Final = 50
@@ -163,10 +161,7 @@ class Session:
         self._owner: Session | None = None
         self._problems: list[str] | None = None
         self._started = started
-        takers = settings.takers()
-        if watchers:
-            takers = with_watchers(takers)
-        self._takers = takers
+        takers = self._takers = settings.takers()
         # Whether somebody wants to know the time of each attempt: else the clock is left alone.
         timed = self._timed = takers.of_attempts or settings.attempt_timeout is not None
         clock = settings.clock
@@ -301,7 +296,7 @@ class Session:
         self._close(True)
         if told:
             self._tell(CallSucceeded(*self._common(now - self._started), now - self._attempt_at))
-        self._forget()
+        self._forget(_SUCCEEDED)
 
     def discard(self) -> None:
         """Before a wait: let go of what the failed attempt left open."""
@@ -346,7 +341,7 @@ class Session:
                     self._past(),
                 )
             )
-        self._forget()
+        self._forget(_CANCELLED)
 
     def could_not_wait(self, problem: Exception) -> None:
         """The clock failed in a wait: the last outcome stands."""
@@ -477,7 +472,7 @@ class Session:
                 elapsed=elapsed,
                 history=self._past(),
             )
-        self._forget()
+        self._forget(reason)
 
     def _is_unsatisfied(self, reason: StopReason) -> bool:
         """Whether the value was worth another attempt and a limit refused it."""
@@ -510,8 +505,12 @@ class Session:
         if self.number > 1 and isinstance(outcome, Raised):
             trim(outcome.error)
 
-    def _forget(self) -> None:
+    def _forget(self, reason: StopReason) -> None:
         """Let go of what would keep errors and arguments alive."""
+        if watchers and (self._history or reason is not _SUCCEEDED):
+            past = self._past()
+            for watch in watchers:
+                watch(self.call.name, self.number, past, reason)
         self.previous = None
         self._history.clear()
 
@@ -667,16 +666,12 @@ def open_session(cell: LiveAttempt, factory: Any) -> Session:
     return session
 
 
-watchers: Final[list[Listener]] = []
-"""Listeners of the whole process, told of every session beside its policy's own: for tests.
+watchers: Final[list[Callable[[str, int, tuple[PastAttempt, ...], StopReason], object]]] = []
+"""Who is told how each call of the process ended that did not succeed at once: for tests.
 
-A call that succeeds at once and that nobody else watches has no session, and is not told of.
+With the function, the number of its last attempt, what happened to it, and the end. Unlike
+listeners, they change nothing in how a call is driven.
 """
-
-
-def with_watchers(takers: Takers) -> Takers:
-    """Who is told of what, the watchers included."""
-    return Takers({kind: (*takers.get(kind, ()), *watchers) for kind in EVERY_KIND})
 
 
 def _executor_of(factory: Any, call: Call | None) -> RetryExecutor:

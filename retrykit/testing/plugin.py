@@ -17,7 +17,7 @@ asked for: this module is imported in every run of pytest.
 from __future__ import annotations
 
 from collections import deque
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,42 +26,56 @@ import pytest
 from retrykit._context import laid
 from retrykit._session import watchers
 from retrykit.clock import SystemClock
+from retrykit.decision import StopReason
 from retrykit.events import RetryScheduled
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
 
+    from retrykit.errors import PastAttempt
     from retrykit.events import Event
     from retrykit.settings import CallSettings
     from retrykit.testing._clock import VirtualClock
     from retrykit.testing._trace import RetryTrace
 
 LONGEST_RECORD: Final = 200
-"""How many decisions of one test its report shows, the latest."""
+"""How many lines the report of one test shows, the latest."""
 
 _running: Final[list[pytest.Item]] = []
 
 
 class _Record:
-    """The latest retries of one test, as text: a listener."""
+    """What the latest calls of one test came to, as text, call by call."""
 
     def __init__(self) -> None:
-        self.lines: deque[str] = deque(maxlen=LONGEST_RECORD)
-        self.count = 0
+        self._lines: deque[str] = deque(maxlen=LONGEST_RECORD)
+        self._count = 0
 
-    def __call__(self, event: Event) -> None:
-        from retrykit.testing._trace import line_of
+    def __call__(
+        self, function: str, number: int, past: tuple[PastAttempt, ...], end: StopReason
+    ) -> None:
+        for attempt in past:
+            failed = f"{function}: attempt {attempt.number} failed"
+            what = attempt.error_type or "result"
+            if attempt.delay is None:
+                self._add(f"{failed} ({what}), no retry: {end}")
+            else:
+                self._add(f"{failed} ({what}, {attempt.reason}), next in {attempt.delay:.3f} s")
+        if end is StopReason.SUCCEEDED:
+            self._add(f"{function}: attempt {number} succeeded")
+        elif not past or past[-1].delay is not None:
+            self._add(f"{function}: attempt {number} was the last: {end}")
 
-        line = line_of(event)
-        if line is not None:
-            self.count += 1
-            self.lines.append(line.text)
+    def _add(self, line: str) -> None:
+        self._count += 1
+        self._lines.append(line)
 
     def __str__(self) -> str:
-        left_out = self.count - len(self.lines)
-        before = [f"({left_out} earlier decisions are left out)"] if left_out else []
-        return "\n".join([*before, *self.lines])
+        left_out = self._count - len(self._lines)
+        before = [f"({left_out} earlier lines are left out)"] if left_out else []
+        return "\n".join([*before, *self._lines])
 
 
 _RECORD: Final = pytest.StashKey[_Record]()
@@ -103,21 +117,14 @@ def _is_real(config: pytest.Config) -> bool:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     record = item.stash[_RECORD] = _Record()
+    watchers.append(record)
     _running.append(item)
     try:
-        with _watched_by(record), ExitStack() as item.stash[_SWITCHES]:
+        with ExitStack() as item.stash[_SWITCHES]:
             return (yield)
     finally:
         _running.remove(item)
-
-
-@contextmanager
-def _watched_by(listener: Callable[[Any], object]) -> Generator[None, None, None]:
-    watchers.append(listener)
-    try:
-        yield
-    finally:
-        watchers.remove(listener)
+        watchers.remove(record)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -139,8 +146,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     record = item.stash.get(_RECORD, None)
-    if report.failed and record is not None and record.count:
-        report.sections.append(("retries", str(record)))
+    text = str(record) if record is not None else ""
+    if report.failed and text:
+        report.sections.append(("retries", text))
     return report
 
 
@@ -165,7 +173,7 @@ def no_waiting(request: pytest.FixtureRequest) -> Generator[list[float], None, N
             if isinstance(event, RetryScheduled):
                 waits.append(event.delay)
 
-        with _watched_by(listen):
+        with _told_to(listen):
             yield waits
     else:
         from retrykit.testing._switches import instant
@@ -179,9 +187,17 @@ def retry_trace() -> Generator[RetryTrace, None, None]:
     """The decisions of every retried call that the test makes, a `retrykit.testing.RetryTrace`."""
     from retrykit.testing._trace import RetryTrace
 
-    # In a scope, calls that succeed at once are watched as well.
-    with _watched_by(trace := RetryTrace()), laid(in_all_threads=True):
+    with _told_to(trace := RetryTrace()):
         yield trace
+
+
+def _told_to(listener: Callable[[Any], object]) -> AbstractContextManager[None]:
+    """Have every call of the process tell the listener too."""
+
+    def adjust(settings: CallSettings) -> CallSettings:
+        return replace(settings, listeners=(*settings.listeners, listener))
+
+    return laid(adjust=adjust, in_all_threads=True)
 
 
 def loop_factory() -> asyncio.AbstractEventLoop:

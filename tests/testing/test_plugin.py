@@ -171,9 +171,10 @@ def test_a_failing_test_shows_its_retries(run: Run) -> None:
         pass
 
     def test_retries_a_lot(no_waiting):
-        policy = RetryPolicy.on(OSError, attempts=300, backoff=[1] * 299)
-        with pytest.raises(OSError):
-            policy.call(open, "/nowhere/at/all")
+        policy = RetryPolicy.on(OSError, attempts=3, backoff=[1, 1])
+        for _ in range(100):
+            with pytest.raises(OSError):
+                policy.call(open, "/nowhere/at/all")
         assert False
     """,
         "-vv",
@@ -182,16 +183,13 @@ def test_a_failing_test_shows_its_retries(run: Run) -> None:
     text = result.stdout.str()
     fails = text.partition("_ test_fails _")[2].partition("_ test_retries_nothing _")[0]
     assert "- retries -" in fails
-    assert (
-        "fetch: attempt 1 failed (ConnectionError, transient), next in 3600.000 s (backoff)"
-        in fails
-    )
-    assert "fetch: attempt 3 succeeded, after 10800" in fails
+    assert "\nfetch: attempt 1 failed (ConnectionError, transient), next in 3600.000 s\n" in fails
+    assert "\nfetch: attempt 3 succeeded\n" in fails
     nothing = text.partition("_ test_retries_nothing _")[2].partition("_ test_gives_up _")[0]
     assert "- retries -" not in nothing
-    assert "fetch: attempt 4 failed (ConnectionError), gave up after 21600" in text
-    assert "(100 earlier decisions are left out)" in text
-    assert "open: attempt 300 failed (FileNotFoundError), gave up" in text
+    assert "\nfetch: attempt 4 failed (ConnectionError), no retry: attempts_exhausted\n" in text
+    assert "(100 earlier lines are left out)" in text
+    assert "\nopen: attempt 3 failed (FileNotFoundError), no retry: attempts_exhausted\n" in text
     assert text.count("- retries -") == 4
     shown = [line for line in text.splitlines() if line.startswith(("fetch: ", "open: "))]
     assert not any("s3cret" in line or "nowhere" in line for line in shown)
@@ -213,12 +211,28 @@ def test_the_plugin_is_inert_and_light_where_it_is_not_used(run: Run) -> None:
         assert [name for name in heavy if name in sys.modules] == []
 
     def test_a_call_takes_its_usual_path(monkeypatch):
-        made = []
+        seen = []
         init = Session.__init__
-        monkeypatch.setattr(Session, "__init__", lambda *a, **k: (made.append(1), init(*a, **k))[1])
+
+        def watched(self, *arguments):
+            init(self, *arguments)
+            seen.append((self.quiet, self._takers is self.settings.takers()))
+
+        monkeypatch.setattr(Session, "__init__", watched)
         assert everywhere == []
         assert retry(lambda: 42)() == 42
-        assert made == []
+        assert seen == []
+
+        failures = iter([ConnectionError])
+
+        @retry(on=OSError, backoff=[0])
+        def flaky():
+            for failure in failures:
+                raise failure
+            return "ok"
+
+        assert flaky() == "ok"
+        assert seen == [(True, True)]
     """,
         "-vv",
     )
@@ -485,4 +499,4 @@ def test_xdist(run: Run) -> None:
         ini="retrykit_no_waiting = true",
     )
     result.assert_outcomes(passed=4, failed=1)
-    result.stdout.fnmatch_lines(["fetch: attempt 3 succeeded, after 10800.000 s in all"])
+    result.stdout.fnmatch_lines(["fetch: attempt 3 succeeded"])
