@@ -68,8 +68,6 @@ async def drive_async(
 
     Native coroutines are awaited; other awaitables (tasks, futures) are values.
     """
-    made: Any
-    value: Any
     try:
         while True:
             if outcome is None:
@@ -77,7 +75,9 @@ async def drive_async(
                 if limit is None:
                     try:
                         made = function(*args, **kwargs) if pending is None else pending
-                        value = await made if type(made) is CoroutineType else made
+                        value: Any = made
+                        if type(made) is CoroutineType:
+                            value = await made
                     except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                         outcome = Raised(error)
                     else:
@@ -92,7 +92,7 @@ async def drive_async(
                     async with TimeLimit(limit) as cut:
                         try:
                             made = function(*args, **kwargs) if pending is None else pending
-                            outcome = Returned(await made if type(made) is CoroutineType else made)
+                            outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # as above
                         except Exception as error:  # noqa: BLE001 - as above
                             outcome = Raised(error)
                     if cut.fell or outcome is None:
