@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     _have_output()
     try:
-        status = _command(given)
+        status = _dispatch(given)
         sys.stdout.flush()
     except BadInput as problem:
         return _failed(2, str(problem))
@@ -54,14 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if missing not in NEEDED:
             raise
         what = f"retrykit {given[0]}" if given else "retrykit"
-        return _failed(2, f"{what} needs {missing}: pip install 'retrykit[cli]'")
+        return _failed(2, f"{what} needs {missing}: install retrykit with the extra [cli]")
     except OSError as error:
         _give_up_output()
         return _failed(1, str(error))
     return status
 
 
-def _command(given: list[str]) -> int:
+def _dispatch(given: list[str]) -> int:
     match given:
         case []:
             print(_usage(), file=sys.stderr)
@@ -94,7 +94,7 @@ def _usage() -> str:
             "",
             *lines,
             "",
-            "retrykit COMMAND --help tells more. All but demo need: pip install 'retrykit[cli]'",
+            "retrykit COMMAND --help tells more. All but demo need: install retrykit with the extra [cli]",
         ]
     )
 

@@ -26,6 +26,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def _duration(text: str) -> float:
+    # Only a unit needs the configuration, which takes its time to load.
     try:
         seconds = float(text)
     except ValueError:
@@ -128,6 +129,16 @@ def _status(text: str) -> int:
 # Options that several commands have
 
 
+def _command(**settings: Any) -> Callable[[Callable[..., int]], click.Command]:
+    return click.command(
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": 100,
+            **settings,
+        }
+    )
+
+
 def _option(*names: str, **settings: Any) -> Callable[[F], F]:
     made: Callable[[F], F] = click.option(*names, **settings)
     return made
@@ -154,14 +165,7 @@ _reason: Final = _option(
 )
 
 
-@click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-def app() -> None:
-    """Retries for any callable: the command line of retrykit."""
-
-
-@app.command()
+@_command()
 @click.argument("policy")
 @_config
 @_endpoint
@@ -237,7 +241,7 @@ def plan(
     return 0
 
 
-@app.command()
+@_command()
 @click.argument("policies", metavar="POLICY…", nargs=-1, required=True)
 @_config
 @_endpoint
@@ -354,7 +358,7 @@ def simulate(
     return 0
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
+@_command(allow_interspersed_args=False)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @_option("--policy", help="Start from this policy of the configuration.")
 @_config
@@ -401,8 +405,8 @@ def simulate(
     "--grace",
     metavar="DURATION",
     type=_duration,
-    default="5s",
-    show_default=True,
+    default=5.0,
+    show_default="5s",
     help="How long what is asked to end may take before it is killed.",
 )
 @_option(
@@ -473,7 +477,7 @@ def run(
     )
 
 
-@app.command()
+@_command()
 @click.argument("status", type=_status)
 @click.argument("method")
 @click.argument("headers", metavar="['NAME: VALUE'] …", nargs=-1)
@@ -528,7 +532,7 @@ def explain(
     return 0
 
 
-@app.command("retry-after", context_settings={"ignore_unknown_options": True})
+@_command(ignore_unknown_options=True)
 @click.argument("value", nargs=-1, required=True, type=click.UNPROCESSED)
 @_option("--date", metavar="HTTP-DATE", help="The response's own Date, for a value that is a time.")
 @_json
@@ -548,15 +552,29 @@ def retry_after(value: tuple[str, ...], date: str | None, as_json: bool) -> int:
     return 0
 
 
+_COMMANDS: Final = {
+    "plan": plan,
+    "simulate": simulate,
+    "run": run,
+    "explain": explain,
+    "retry-after": retry_after,
+}
+
+
 def invoke(name: str, arguments: Sequence[str]) -> int:
-    """Run one of the commands; a mistake in its arguments is a `BadInput`."""
+    """Run one of the commands; a mistake in its arguments is a `BadInput`.
+
+    Not by click's own `main`, which has answers of its own to Ctrl-C and to a broken pipe.
+    """
+    command = _COMMANDS[name]
     try:
-        answer = app.main([name, *arguments], prog_name="retrykit", standalone_mode=False)
+        with command.make_context(f"retrykit {name}", list(arguments)) as context:
+            status: int = command.invoke(context)
+            return status
+    except click.exceptions.Exit as done:
+        return done.exit_code
     except click.UsageError as error:
         raise BadInput(f"{name}: {one_line(error.format_message())}") from None
-    except click.Abort:
-        raise KeyboardInterrupt from None
-    return answer if isinstance(answer, int) else 0
 
 
 def _print_json(value: Any) -> None:

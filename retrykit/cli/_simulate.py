@@ -3,7 +3,8 @@
 The calls are made by the real async driver, on an event loop whose time is a virtual clock's. Only
 the server is a model:
 
-- It has `capacity` units of work for each second, and may save up a fifth of a second's worth.
+- It has `capacity` units of work for each second. Of what it does not need it saves up a fifth of
+  a second's worth, twenty units at least, so that calls that come together by chance are served.
 - A request that it serves costs one unit, one that it refuses `refusal_cost`: refusing is work too,
   and that is how an overload outlives its cause (a metastable failure).
 - In the outage it refuses every request; otherwise it refuses those that it has no unit left for,
@@ -42,7 +43,8 @@ MOST_ATTEMPTS: Final = 1_000_000
 """
 
 SAVED_UP: Final = 0.2
-"""How many seconds' worth of work an idle server has at most."""
+LEAST_SAVED_UP: Final = 20.0
+"""How many seconds' worth of work an idle server has saved up, and how many units at least."""
 
 WINDOW: Final = 5.0
 """Seconds of calls that must go well for a recovery. Calls so near to the end are not counted."""
@@ -162,7 +164,7 @@ class _Run:
         self._served = [0] * seconds
         self._in_outage = 0
         self._attempts = 0
-        self._most_credit = self._credit = max(scenario.capacity * SAVED_UP, 1.0)
+        self._most_credit = self._credit = max(scenario.capacity * SAVED_UP, LEAST_SAVED_UP)
         self._credited_at = 0.0
         self._luck = Random(f"luck {scenario.seed}")
         self._calls: list[tuple[float, bool]] = []
@@ -196,14 +198,14 @@ class _Run:
         scenario = self._scenario
         arrivals = Random(f"arrivals {scenario.seed}")
         running: set[asyncio.Task[None]] = set()
-        overrun: list[_Overrun] = []
+        failed: list[BaseException] = []
         main = asyncio.current_task()
 
         def ended(task: asyncio.Task[None]) -> None:
             running.discard(task)
             error = None if task.cancelled() else task.exception()
-            if isinstance(error, _Overrun) and not overrun and main is not None:
-                overrun.append(error)
+            if error is not None and main is not None:
+                failed.append(error)
                 main.cancel()
 
         start = 0.0
@@ -223,8 +225,8 @@ class _Run:
                 task.add_done_callback(ended)
             await asyncio.sleep(scenario.duration - self._clock.now())
         except asyncio.CancelledError:
-            if overrun:
-                raise overrun[0] from None
+            if failed:
+                raise failed[0] from None
             raise
         for task in running:
             task.cancel()
@@ -234,7 +236,7 @@ class _Run:
         try:
             await client.acall(self._request)
             succeeded = True
-        except Exception:  # noqa: BLE001 - refused, or out of time: it failed
+        except (_Refused, TimeoutError):
             pass
         finally:
             self._calls.append((start, succeeded))

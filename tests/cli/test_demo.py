@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -75,3 +76,69 @@ def test_arguments_are_refused(capsys) -> None:
     """One line on standard error and exit 2."""
     assert main(["demo", "--fast"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+class Terminal(io.StringIO):
+    """Text that a terminal was given."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_live_table(monkeypatch) -> None:
+    """The same rows, and how long the next attempt is still off."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = Terminal()
+    assert demo([DROPPED, Answer(200)], out) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out.getvalue())
+    assert re.search(r"next attempt in 0\.\d s", text)
+    last = text[text.rindex("function") :]
+    assert re.search(r"fetch +1 +RemoteDisconnected +retry after .* by the backoff", last)
+    assert re.search(r"fetch_async +2 +returned a value +done", last)
+    assert "next attempt in" not in last
+    assert "2 of 2 calls succeeded, in 4 attempts" in last
+
+
+def test_what_a_call_raised_is_below_the_live_table(monkeypatch) -> None:
+    """As in the plain one."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    out = Terminal()
+    assert demo([Answer(404)], out) == 1
+    assert "HTTPError: HTTP Error 404" in out.getvalue()
+
+
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch) -> None:
+    """It cannot move its cursor."""
+    monkeypatch.setenv("TERM", "dumb")
+    out = Terminal()
+    assert demo([Answer(200)], out) == 0
+    assert len(rows(out.getvalue())) == 2
+    assert "\x1b" not in out.getvalue()
+
+
+def test_without_rich_a_terminal_gets_plain_lines(monkeypatch) -> None:
+    """The demo needs nothing but the core."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setitem(sys.modules, "retrykit.cli._live", None)
+    out = Terminal()
+    assert demo([Answer(200)], out) == 0
+    assert len(rows(out.getvalue())) == 2
+    assert "\x1b" not in out.getvalue()
+
+
+def test_ctrl_c_ends_it() -> None:
+    """130, and no traceback."""
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "retrykit", "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("fetch"):
+            pass
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "")
