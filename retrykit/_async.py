@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from retrykit._session import Session
     from retrykit.outcome import Call, Outcome
+
+_COROUTINE: Final[Any] = CoroutineType
+"""To the type checkers without parameters: what it gives, only the function knows."""
 
 
 async def run_async(
@@ -75,9 +78,7 @@ async def drive_async(
                 if limit is None:
                     try:
                         made = function(*args, **kwargs) if pending is None else pending
-                        value: Any = made
-                        if type(made) is CoroutineType:
-                            value = await made
+                        value = await made if type(made) is _COROUTINE else made
                     except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                         outcome = Raised(error)
                     else:
@@ -92,7 +93,7 @@ async def drive_async(
                     async with TimeLimit(limit) as cut:
                         try:
                             made = function(*args, **kwargs) if pending is None else pending
-                            outcome = Returned(await made if type(made) is CoroutineType else made)  # pyright: ignore[reportUnknownArgumentType]  # as above
+                            outcome = Returned(await made if type(made) is _COROUTINE else made)
                         except Exception as error:  # noqa: BLE001 - as above
                             outcome = Raised(error)
                     if cut.fell or outcome is None:
