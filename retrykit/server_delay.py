@@ -68,7 +68,7 @@ class ServerDelay(Value):
         one_of("over_limit", over_limit, ("stop", "cap", "ignore"))
         one_of("combine", combine, ("precedence", "floor"))
         share = number("spread", spread)
-        if math.isinf(checked + max(share * checked, 1.0)):
+        if math.isinf(checked + share * checked):
             raise ValueError(f"limit with its spread must be finite, got {limit!r} and {spread!r}")
         self._put(limit=checked, over_limit=over_limit, combine=combine, spread=share)
 
