@@ -7,7 +7,7 @@ each class; `@frozen` over a subclass of `Value` costs a tenth of that.
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -58,7 +58,7 @@ class Value:
 
     def __repr__(self) -> str:
         parts = [
-            f"{name}={getattr(self, name)!r}" if field.kw_only else repr(getattr(self, name))
+            f"{name}={named(getattr(self, name))}" if field.kw_only else named(getattr(self, name))
             for name, field in self.__dataclass_fields__.items()
         ]
         return f"{type(self).__qualname__}({', '.join(parts)})"
@@ -71,3 +71,12 @@ def frozen(cls: type[V]) -> type[V]:
     # `Value` freezes it. The mark lets a frozen dataclass of a user's own inherit from it.
     made.__dataclass_params__.frozen = True  # type: ignore[attr-defined]  # not in typeshed
     return made
+
+
+def named(thing: object) -> str:
+    """How a value is written in code: a class or function by its name, else by its repr."""
+    if isinstance(thing, tuple):
+        thing = cast("tuple[object, ...]", thing)  # its parts are named one by one
+        return f"({', '.join(map(named, thing))}{',' if len(thing) == 1 else ''})"
+    name = getattr(thing, "__qualname__", None)
+    return name if isinstance(name, str) and "<" not in name else repr(thing)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from retrykit._validate import function, shown
+from retrykit._value import named
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
 from retrykit.outcome import Attempt, Returned
 
@@ -347,12 +348,3 @@ def leaves_of(group: BaseExceptionGroup[Any]) -> Iterator[Exception]:
             waiting.extend(reversed(group.exceptions))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
         else:
             yield each
-
-
-def named(thing: object) -> str:
-    """How a value is written in code: a class or function by its name, else by its repr."""
-    if isinstance(thing, tuple):
-        thing = cast("tuple[object, ...]", thing)  # its parts are named one by one
-        return f"({', '.join(map(named, thing))}{',' if len(thing) == 1 else ''})"
-    name = getattr(thing, "__qualname__", None)
-    return name if isinstance(name, str) and "<" not in name else repr(thing)

@@ -22,8 +22,9 @@ from retrykit._forms import ASYNC, ASYNC_GENERATOR, PLAIN, form_of, start
 from retrykit._frozen import FrozenMap
 from retrykit._session import StandardPolicy
 from retrykit._validate import whole
+from retrykit._value import named
 from retrykit.backoff import ByReason, Exponential
-from retrykit.classify import FirstOf, OnException, exception_types, named, transient
+from retrykit.classify import FirstOf, OnException, exception_types, transient
 from retrykit.clock import SystemClock
 from retrykit.events import log_retries
 from retrykit.jitter import Bounds

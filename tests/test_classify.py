@@ -296,7 +296,6 @@ class Mine(Stackable):
         (partial(about_keys) | OnException(Exception), {KeyError: NO, ValueError: YES}),
         (OnException(OSError) | partial(about_keys), {KeyError: NO, OSError: YES}),
     ],
-    ids=repr,
 )
 def test_the_first_opinion_wins_whatever_stands_on_either_side(
     classify: Classifier, opinions: dict[type[Exception], Any]
@@ -586,7 +585,6 @@ KINDS = [Exception, Parent, Child, Twin, GrandChild, KeyError]
         (OnException(GrandChild) | Never(Child) | OnException(Parent), {Parent, Twin, GrandChild}),
         (OnException(KeyError, Twin), {KeyError, Twin}),
     ],
-    ids=repr,
 )
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_remembered_answer_is_its_own_types_only(

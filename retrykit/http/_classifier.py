@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from retrykit._validate import function, shown, whole
-from retrykit._value import Value
-from retrykit.classify import Stackable, named
+from retrykit._value import Value, named
+from retrykit.classify import Stackable
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
 from retrykit.facts.http import facts, verdict
 from retrykit.facts.methods import IDEMPOTENCY_KEY, RetryableMethod, classify_method

@@ -348,7 +348,6 @@ def test_a_framework_s_incoming_request_is_not_the_outgoing_one() -> None:
         SimpleNamespace(status_code=1000, headers={}),
         SimpleNamespace(status_code=None, headers={}),
     ],
-    ids=repr,
 )
 def test_what_is_no_response_has_no_facts(value: object) -> None:
     """A status is a whole number from 100 to 999, beside headers."""

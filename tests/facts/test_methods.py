@@ -118,7 +118,6 @@ def test_a_method_that_is_no_text_is_refused(method: Any) -> None:
         Headers({"Idempotency-Key": "k"}),
         iter([("Idempotency-Key", "k")]),
     ],
-    ids=repr,
 )
 def test_a_key_is_found_in_any_form_of_headers(headers: object) -> None:
     """Mappings and pairs, text and bytes, any case."""
@@ -143,7 +142,6 @@ def test_a_key_is_found_in_any_form_of_headers(headers: object) -> None:
         7,
         object(),
     ],
-    ids=repr,
 )
 def test_what_is_no_one_key_does_not_count(headers: object) -> None:
     """Empty, unsendable, another header, or two that differ: nothing was promised."""

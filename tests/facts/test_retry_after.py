@@ -341,7 +341,6 @@ def test_the_answer_of_a_real_parser_of_undecodable_bytes() -> None:
      [("Retry-After", "5", "6")], {"Retry-After"}, {None: "5"}, {5: "5"}, {("Retry-After",): "5"},
      [(None, None)], [[]], [{}], Mock(), MagicMock(), NotImplemented, ..., Exception("5"),
      range(10), memoryview(b"Retry-After")],
-    ids=lambda headers: repr(headers)[:24],
 )  # fmt: skip
 def test_what_has_no_headers_says_nothing(headers: Any) -> None:
     """Garbage for headers is no hint, and no error."""

@@ -1127,7 +1127,6 @@ class TestNothingConfigured:
             ({"traces": "events", "metrics": False}, {RetryScheduled, CallFailed, CallGaveUp}),
             ({"traces": "off", "metrics": False}, set()),
         ],
-        ids=str,
     )
     def test_no_more_is_asked_for_than_is_used(
         self, sdk: Telemetry, settings: dict[str, Any], kinds: set[type]
