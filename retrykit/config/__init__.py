@@ -51,7 +51,7 @@ except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "pydantic":
         raise
     raise ImportError(
-        "retrykit.config needs pydantic: pip install 'retrykit[config]'", name=error.name
+        "retrykit.config needs pydantic: install retrykit with the extra [config]", name=error.name
     ) from error
 
 from retrykit.config._dump import dump, dumps

@@ -48,7 +48,7 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError(
         "retrykit.observe.opentelemetry needs opentelemetry-api:"
-        " pip install 'retrykit[opentelemetry]'",
+        " install retrykit with the extra [opentelemetry]",
         name=error.name,
     ) from error
 

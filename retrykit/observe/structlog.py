@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
     if error.name != "structlog":
         raise
     raise ImportError(
-        "retrykit.observe.structlog needs structlog: pip install 'retrykit[structlog]'",
+        "retrykit.observe.structlog needs structlog: install retrykit with the extra [structlog]",
         name=error.name,
     ) from error
 

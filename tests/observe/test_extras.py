@@ -58,7 +58,7 @@ def test_a_missing_client_is_named_with_its_extra(module: str) -> None:
     """The message tells what to install."""
     client, package = CLIENTS[module]
     assert output(WITHOUT.format(module=module, client=client)) == (
-        f"retrykit.observe.{module} needs {package}: pip install 'retrykit[{module}]'"
+        f"retrykit.observe.{module} needs {package}: install retrykit with the extra [{module}]"
     )
 
 
