@@ -94,7 +94,7 @@ def _usage() -> str:
             "",
             *lines,
             "",
-            "retrykit COMMAND --help tells more. All but demo need: install retrykit with the extra [cli]",
+            "retrykit COMMAND --help tells more. All but demo need the extra [cli].",
         ]
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from retrykit.cli._console import Plain, table
+from retrykit.cli._errors import one_line
 from retrykit.cli._format import duration, percent, plural, times
 from retrykit.decision import RetryAfter
 from retrykit.facts.methods import RetryableMethod
@@ -32,7 +33,7 @@ def print_plan(name: str, plan: Plan, endpoints: Sequence[str] = ()) -> None:
     """The table of attempts, what it comes to, and what looks wrong."""
     console = Plain()
     policy = plan.policy
-    console.print(Text.assemble((name, "bold"), ": ", repr(policy)))
+    console.print(Text.assemble((one_line(name), "bold"), ": ", repr(policy)))
     if plan.reason is not None:
         console.print(f"for attempts that fail as {plan.reason}")
     console.print()
@@ -62,7 +63,9 @@ def print_plan(name: str, plan: Plan, endpoints: Sequence[str] = ()) -> None:
     for line in _summary(plan):
         console.print(line)
     if endpoints:
-        console.print(f"Endpoints with settings of their own (--endpoint): {', '.join(endpoints)}")
+        console.print(
+            f"Endpoints with settings of their own (--endpoint): {one_line(', '.join(endpoints))}"
+        )
     for caution in plan.cautions:
         console.print(Text.assemble(("Warning: ", "bold yellow"), caution.text))
 
@@ -131,7 +134,9 @@ def print_simulation(scenario: Scenario, results: Sequence[Result]) -> None:
         else:
             recovery = "never" if result.recovery is None else f"{result.recovery:g} s"
             cells = [recovery, _share(result.succeeded_in_outage), _share(result.succeeded_outside)]
-        rows.add_row(result.name, f"{result.amplification:.2f}", times(result.peak), *cells, why)
+        rows.add_row(
+            one_line(result.name), f"{result.amplification:.2f}", times(result.peak), *cells, why
+        )
     console.print(rows)
     if outage is not None:
         console.print()
@@ -226,7 +231,9 @@ def print_reading(reading: Reading) -> None:
     """What it asks for, and what is done about it."""
     console = Plain()
     asks = "nothing" if reading.seconds is None else duration(reading.seconds)
-    console.print(Text.assemble(f"Retry-After: {reading.value} asks for ", (asks, "bold")))
+    console.print(
+        Text.assemble(f"Retry-After: {one_line(reading.value)} asks for ", (asks, "bold"))
+    )
     console.print(f"  rule  {reading.rule}")
     match reading.decision:
         case "wait" if reading.waits is not None:
