@@ -55,7 +55,7 @@ class VirtualClock:
         start: float = 0.0,
         *,
         wall: float | None = None,
-        grace: float | timedelta = 0.05,
+        grace: float | timedelta = 0.1,
     ) -> None:
         self.sleeps = []
         now = _validate.number("start", start)
@@ -78,7 +78,7 @@ class VirtualClock:
     def sleep(self, seconds: float, /) -> None:
         """Move the clock on by `seconds`, in turn with the other threads that sleep on it.
 
-        Zero gives way and returns. Negative, NaN and infinite are a `ValueError`.
+        Zero returns at once. Negative, NaN and infinite are a `ValueError`.
         """
         self.spend(self._record(seconds))
 
@@ -104,9 +104,7 @@ class VirtualClock:
         mock = _mock_clock()
         if mock is not None:
             self._leap(mock, wait)
-        elif not wait:
-            time.sleep(0)
-        elif not self._turns.skip(wait):
+        elif wait and not self._turns.skip(wait):
             self._turns.sleep(wait)
 
     async def spend_async(self, seconds: float | timedelta, /) -> None:

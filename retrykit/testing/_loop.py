@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
-from retrykit.testing._turns import Job
+from retrykit.testing._turns import Job, Sleeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -162,14 +162,14 @@ class WaitingSelector(selectors.BaseSelector):
             self._ringer.send(b"\0")
 
 
-class LoopSleeper:
+class LoopSleeper(Sleeper):
     """A thread whose event loop has nothing to do before its next timer."""
 
-    __slots__ = ("_selector", "served")
+    __slots__ = ("_selector",)
 
     def __init__(self, selector: WaitingSelector) -> None:
+        super().__init__()
         self._selector = selector
-        self.served = False
 
     def wake(self) -> None:
         self._selector.ring()

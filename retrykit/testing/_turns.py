@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
+from abc import ABC, abstractmethod
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,29 +32,36 @@ _bystanders: Final[dict[int, threading.Thread]] = {}
 # in a process and not one in each test.
 
 
-class Sleeper(Protocol):
+class Sleeper(ABC):
     """A thread in a wait: one that sleeps, or one whose event loop has nothing to do."""
 
-    served: bool
-    """Whether the wait has come to its end."""
+    __slots__ = ("changes", "served", "waited")
 
+    def __init__(self) -> None:
+        self.served = False
+        """Whether the wait has come to its end."""
+        self.changes = 0
+        """How many changes there had been when it last looked."""
+        self.waited = 0.0
+        """The real seconds that it waited since. No clock is asked: a test may have stopped it."""
+
+    @abstractmethod
     def wake(self) -> None:
         """Have the thread look again whether it is its turn. Called under the lock."""
-        ...
 
+    @abstractmethod
     def has_sockets(self) -> bool:
         """Whether something outside may wake the thread at any moment."""
-        ...
 
 
-class ThreadSleeper:
+class ThreadSleeper(Sleeper):
     """A thread in a blocking wait."""
 
-    __slots__ = ("condition", "served")
+    __slots__ = ("condition",)
 
     def __init__(self, lock: threading.RLock) -> None:
+        super().__init__()
         self.condition = threading.Condition(lock)
-        self.served = False
 
     def wake(self) -> None:
         self.condition.notify()
@@ -110,7 +117,7 @@ class Turns:
         self._queue: list[tuple[float, int, Sleeper]] = []
         self._order = count()
         self._asleep: dict[int, int] = {}
-        self._last_change = time.monotonic()
+        self._changes = 0
         self.touch()
 
     def touch(self) -> None:
@@ -173,12 +180,15 @@ class Turns:
         if self.paused and wake > self.now:
             return None
         allowance, strangers = self._allowance(sleeper)
-        if allowance:
-            passed = time.monotonic() - self._last_change
-            left = allowance - passed
-            if left > 0:
-                return min(left, GLANCE + passed / 4) if strangers else left
-            _stand_by(strangers)
+        if sleeper.changes != self._changes:
+            sleeper.changes = self._changes
+            sleeper.waited = 0.0
+        left = allowance - sleeper.waited
+        if left > 0:
+            patience = min(left, GLANCE + sleeper.waited / 4) if strangers else left
+            sleeper.waited += patience
+            return patience
+        _stand_by(strangers)
         heappop(self._queue)
         sleeper.served = True
         self._wake_up()
@@ -187,7 +197,7 @@ class Turns:
 
     def stir(self, cause: Sleeper | None = None) -> None:
         """Something has changed: whoever is next, if it is not the cause, looks again."""
-        self._last_change = time.monotonic()
+        self._changes += 1
         if self._queue and self._queue[0][2] is not cause:
             self._queue[0][2].wake()
 

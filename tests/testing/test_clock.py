@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import queue
 import signal
 import socket
 import sys
@@ -131,6 +130,11 @@ class TestTime:
 
 
 class TestThreads:
+    @pytest.fixture
+    def clock(self) -> VirtualClock:
+        """One that is patient with threads on a busy machine."""
+        return VirtualClock(grace=0.3)
+
     def test_waits_end_in_the_order_of_time(self, clock: VirtualClock) -> None:
         """Whoever waits least comes first, whoever began."""
         ended: list[tuple[float, float]] = []
@@ -159,15 +163,21 @@ class TestThreads:
     def test_equal_waits_end_in_the_order_in_which_they_began(self, clock: VirtualClock) -> None:
         """One thread at a time goes on, so that a test reads the same each time."""
         ended: list[int] = []
-        begun = queue.Queue[int]()
 
         def wait(name: int) -> None:
-            begun.put(name)
             clock.sleep(1)
             ended.append(name)
 
-        in_threads(*(lambda n=n: wait(n) for n in range(8)))
-        assert ended == list(begun.queue)
+        threads = [threading.Thread(target=wait, args=(name,)) for name in range(8)]
+        with clock.paused():
+            for begun, thread in enumerate(threads, start=1):
+                thread.start()
+                while len(clock.sleeps) < begun:
+                    time.sleep(0.001)
+                time.sleep(0.005)
+        for thread in threads:
+            thread.join()
+        assert ended == list(range(8))
         assert clock.now() == 1.0
 
     def test_a_thread_at_work_is_given_the_grace_to_come_to_its_wait(self) -> None:
@@ -201,6 +211,25 @@ class TestThreads:
         done.set()
         other.join()
         assert 0.19 < took < 1.0
+
+    def test_a_stopped_system_clock_stops_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Suites that freeze `time` and forbid `time.sleep` can use a virtual clock beside it."""
+
+        def forbidden(seconds: float) -> None:
+            raise AssertionError("it slept")
+
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+        monkeypatch.setattr(time, "sleep", forbidden)
+        clock = VirtualClock(grace=0.02)
+        done = threading.Event()
+        other = threading.Thread(target=done.wait)
+        other.start()
+        clock.sleep(0)
+        clock.sleep(5)
+        done.set()
+        other.join()
+        monkeypatch.undo()
+        assert clock.now() == 5.0
 
     def test_pool_threads_share_one_time(self, clock: VirtualClock) -> None:
         """Sixty-four calls on eight threads: as long as eight in a row."""
@@ -616,7 +645,7 @@ class TestAsyncio:
 
         assert run(clock, main()) == 50.0
 
-    def test_two_loops_in_two_threads_share_one_time(self, clock: VirtualClock) -> None:
+    def test_two_loops_in_two_threads_share_one_time(self) -> None:
         """Their timers interleave."""
         ended: list[float] = []
 
@@ -625,6 +654,7 @@ class TestAsyncio:
                 await clock.sleep_async(seconds)
                 ended.append(clock.now())
 
+        clock = VirtualClock(grace=0.3)
         in_threads(lambda: run(clock, wait(3)), lambda: run(clock, wait(4)))
         assert ended == [3.0, 4.0, 6.0, 8.0, 9.0, 12.0, 12.0, 16.0]
 
