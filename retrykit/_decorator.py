@@ -259,7 +259,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
         cell: LiveAttempt | None
         session: Session | None
         cell = LiveAttempt()
-        cell._outer = cell._session = outcome = None
+        cell._outer = cell._session = outcome = session = None
         cell._raw = (function, owner, args, kwargs)
         token = _set(cell)
         started = time.monotonic()
@@ -279,9 +279,12 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
             cell = None  # from here on the coroutine's
             return continue_async(session, function, args, kwargs, pending=cast("Any", value))
         finally:
-            outcome = session = None  # an error's traceback and this frame would hold each other
-            if cell is not None:
-                close(cell)
+            if session is None:  # the first attempt stands: all there is to close
+                cell._raw = None  # type: ignore[union-attr]  # it is given away later, with a session
+            else:
+                outcome = session = None  # else an error's traceback and this frame make a cycle
+                if cell is not None:
+                    close(cell)
             _reset(token)
 
     return called
@@ -295,7 +298,7 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
             return await watched(*args, **kwargs)
         session: Session | None
         cell = LiveAttempt()
-        cell._outer = cell._session = outcome = None
+        cell._outer = cell._session = outcome = session = None
         cell._raw = (function, owner, args, kwargs)
         token = _set(cell)
         started = time.monotonic()
@@ -307,8 +310,11 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
             session = open_plainly(cell, policy, started, args, kwargs)
             return await drive_async(session, function, args, kwargs, outcome)
         finally:
-            outcome = session = None  # as in the blocking twin
-            close(cell)
+            if session is None:
+                cell._raw = None
+            else:
+                outcome = session = None  # as in the blocking twin
+                close(cell)
             try:  # noqa: SIM105 - as in `leave`, which is written out here
                 _reset(token)
             except ValueError:

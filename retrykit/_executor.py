@@ -209,20 +209,16 @@ class PolicyExecutor:
 
     def weigh(self, wish: RetryAfter, number: int, elapsed: float) -> float | DoNotRetry:
         """What the steps after the classifier make of its wish: the wait, or why there is none."""
-        recipe = self.recipe
-        simple = self.simple
-        step = "stop_when"
+        step = "backoff"
         try:
-            if not simple:
-                refusal = self._refusal()
+            if not self.simple:
+                step = "stop_when"
+                refusal = self._refusal(number, wish.reason)
                 if refusal is not None:
                     return refusal
-                simple = self.simple
-            if number >= recipe.attempts:
+                step = "backoff"
+            elif number >= self.recipe.attempts:
                 return _ATTEMPTS_EXHAUSTED
-            if not simple and self._over_limit(wish.reason):
-                return _REASON_EXHAUSTED
-            step = "backoff"
             sequence = self._sequence
             if sequence is None:
                 sequence = self._sequence_for(wish.reason)
@@ -231,25 +227,20 @@ class PolicyExecutor:
                 if wait is None:
                     return _BACKOFF_EXHAUSTED
                 wait = _wait(step, wait)
-            drawn = wait
-            first = self._first
-            if first is None:
-                first = self._first = drawn
+            if self._first is None:
+                self._first = wait
             self.source = "backoff"
-            if wish.delay != 0.0:
+            if wish.delay != 0.0 or self.deadline is not None:
                 step = "server_delay"
-                heeded = self._heed(wish.delay, drawn, first)
-                if heeded is None:
-                    return _SERVER_DELAY_TOO_LONG
-                wait = heeded
-            if self.deadline is not None and elapsed + wait >= self.deadline:
-                wait = self._without_spread(wish.delay, drawn, first, wait)
-                if elapsed + wait >= self.deadline:
-                    return _DEADLINE_EXCEEDED
-            if simple:
+                answer = self._heed(wish.delay, wait, elapsed)
+                if isinstance(answer, DoNotRetry):
+                    return answer
+                wait = answer
+            if self.simple:
                 return wait
             step = "budget"
-            if recipe.budget is not None and not self._pay(recipe.budget, wish.reason):
+            budget = self.recipe.budget
+            if budget is not None and not self._pay(budget, wish.reason):
                 return _BUDGET_EXHAUSTED
         except Exception as problem:  # noqa: BLE001 - a strategy may raise anything; the outcome stands
             self._report(step, problem)
@@ -257,8 +248,8 @@ class PolicyExecutor:
         self._count(wish.reason)
         return wait
 
-    def _refusal(self) -> DoNotRetry | None:
-        """What refuses every retry here: `stop_when`, a switch, or an argument that is used up."""
+    def _refusal(self, number: int, reason: RetryReason) -> DoNotRetry | None:
+        """What refuses a retry before its wait is drawn."""
         if self.paid is not None:
             self.begun()
         recipe = self.recipe
@@ -271,6 +262,10 @@ class PolicyExecutor:
             return self.switch
         if any(map(begun_using, unrepeatable)):
             return _NOT_REPLAYABLE
+        if number >= recipe.attempts:
+            return _ATTEMPTS_EXHAUSTED
+        if self._over_limit(reason):
+            return _REASON_EXHAUSTED
         self.simple = recipe.plain and not unrepeatable
         return None
 
@@ -355,7 +350,8 @@ class PolicyExecutor:
         recipe = self.recipe
         backoff = recipe.backoff
         if recipe.plain or not isinstance(backoff, ByReason):
-            sequence = self._sequence = iter(backoff.delays(self._generator()))
+            rng = self._rng = recipe.rng()
+            sequence = self._sequence = iter(backoff.delays(rng))
             return sequence
         branch = reason if reason in backoff.branches else None
         branches = self._branches
@@ -367,13 +363,20 @@ class PolicyExecutor:
             following = branches[branch] = iter(delays)
         return following
 
-    def _heed(self, asked: float, drawn: float, first: float) -> float | None:
-        """The wait when one was asked for."""
-        wait = self.recipe.server_delay(asked, drawn, first, self._generator())
-        if wait is None:
-            return None
-        wait = _wait("server_delay", wait)
-        self.source = "backoff" if wait == drawn else "server"
+    def _heed(self, asked: float, drawn: float, elapsed: float) -> float | DoNotRetry:
+        """The wait where one was asked for or time is limited: server delay, then deadline."""
+        first = drawn if self._first is None else self._first
+        wait = drawn
+        if asked != 0.0:
+            heeded = self.recipe.server_delay(asked, drawn, first, self._generator())
+            if heeded is None:
+                return _SERVER_DELAY_TOO_LONG
+            wait = _wait("server_delay", heeded)
+            self.source = "backoff" if wait == drawn else "server"
+        if self.deadline is not None and elapsed + wait >= self.deadline:
+            wait = self._without_spread(asked, drawn, first, wait)
+            if elapsed + wait >= self.deadline:
+                return _DEADLINE_EXCEEDED
         return wait
 
     def _without_spread(self, asked: float, drawn: float, first: float, wait: float) -> float:

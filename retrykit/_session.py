@@ -165,19 +165,17 @@ class Session:
         # Whether somebody wants to know the time of each attempt: else the clock is left alone.
         timed = self._timed = takers.of_attempts or settings.attempt_timeout is not None
         clock = settings.clock
-        if type(clock) is SystemClock:
-            self._now = time.monotonic  # without a call of ours around it
-            self.quiet = own is not None and own.recipe.plain and not timed
-        else:
-            self._now = clock.now
-            self.quiet = False
+        by_system = type(clock) is SystemClock
+        self._now = time.monotonic if by_system else clock.now  # no call of ours around it
         if own is None:
+            self.quiet = self.takes_any_value = False
             self._verdicts = _NO_VERDICTS
-            self.takes_any_value = False
         else:
-            verdicts = own.recipe.verdicts
+            recipe = own.recipe
+            self.quiet = by_system and recipe.plain and not timed
+            self.takes_any_value = not recipe.judges_results
+            verdicts = recipe.verdicts
             self._verdicts = _NO_VERDICTS if verdicts is None else verdicts
-            self.takes_any_value = not own.recipe.judges_results
         cell._session = self
 
     def surround(self, attempts_at_most: int | None, disabled: bool) -> None:
@@ -238,24 +236,28 @@ class Session:
 
     def settle(self, outcome: Outcome) -> float | None:
         """How long to wait before the next attempt, or `None`: the call has ended."""
-        kind: type[Exception] | None = None
-        verdict: RetryAfter | None = None
+        kind: type[Exception] | None
+        answer: float | DoNotRetry
+        decision: RetryDecision
         if type(outcome) is Raised:
             kind = type(outcome.error)
             verdict = self._verdicts.get(kind)
         elif self.takes_any_value:
             self.succeed()
             return None
-        own = self._own
-        now = self._now() if self._timed or verdict is None else self._started
-        answer: float | DoNotRetry
-        decision: RetryDecision
-        if verdict is not None and own is not None:
-            decision = verdict
-            answer = own.weigh(verdict, self.number, now - self._started)
         else:
-            decision = self._decide(outcome, now - self._started)
+            kind = verdict = None
+        if verdict is None or self._timed:
+            now = self._now()
+            elapsed = now - self._started
+        else:
+            now = elapsed = 0.0  # nobody looks at them
+        if verdict is None:
+            decision = self._decide(outcome, elapsed)
             answer = decision.delay if isinstance(decision, RetryAfter) else decision
+        else:
+            decision = verdict
+            answer = self._own.weigh(verdict, self.number, elapsed)  # type: ignore[union-attr]  # a foreign executor's answers are not remembered
         if type(answer) is float or not isinstance(answer, DoNotRetry):
             if self._timed:
                 self._tell_retry(outcome, now, answer, decision)
@@ -267,6 +269,7 @@ class Session:
                 self._trim(outcome)
             self.previous = outcome
             return answer
+        own = self._own
         if own is not None and own.problems is not None:
             self._report_all(own)
         if answer.reason is _SUCCEEDED and kind is None:
