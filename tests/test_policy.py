@@ -133,7 +133,7 @@ def test_shorthands_become_the_one_type_that_the_field_holds(
     policies = [RetryPolicy(**{field: written}), RetryPolicy().replace(**{field: written})]
     with override(**{field: written}):
         executor = RetryPolicy().new_executor(CALL)
-    policies.append(executor._recipe)  # type: ignore[attr-defined]
+    policies.append(executor.recipe)  # type: ignore[attr-defined]
     for policy in policies:
         value = getattr(policy, field)
         assert value == held
