@@ -100,7 +100,6 @@ class Session:
         "_deadline",
         "_depth",
         "_disabled",
-        "_ended",
         "_exhausted",
         "_foreign",
         "_history",
@@ -114,6 +113,7 @@ class Session:
         "_verdicts",
         "cell",
         "exchange",
+        "is_open",
         "number",
         "previous",
         "quiet",
@@ -127,6 +127,8 @@ class Session:
     """What the attempt before the running one came to, or the last one in a wait."""
     exchange: Exchange | None
     """The call, where a client's adapter makes it."""
+    is_open: bool
+    """Whether the call goes on."""
     takes_any_value: bool
     """Whether a value needs no decision."""
     quiet: bool
@@ -144,6 +146,7 @@ class Session:
         # A call's first failure pays for each line here: what few calls have is `surround`'s.
         self.cell = cell
         self.exchange = None
+        self.is_open = True
         self.settings = settings
         self.number = 1
         self.previous = None
@@ -153,7 +156,6 @@ class Session:
         self._deadline: float | None = None
         self._depth = 0
         self._disabled = False
-        self._ended = False
         self._exhausted: RetriesExhausted | None = None
         self._foreign = foreign
         self._history: list[Past] = []
@@ -329,7 +331,7 @@ class Session:
 
     def cancelled(self) -> None:
         """The call leaves by a cancel or an interrupt; nothing to do where it has ended already."""
-        if self._ended:
+        if not self.is_open:
             return
         elapsed = self._now() - self._started
         self._close(False)
@@ -359,11 +361,6 @@ class Session:
         return exhausted
 
     # What the code inside asks, and what async drivers ask before an attempt.
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the call goes on."""
-        return not self._ended
 
     def remaining(self) -> float | None:
         """Seconds left for the attempt, above zero; `None` where nothing limits it."""
@@ -487,7 +484,7 @@ class Session:
 
     def _close(self, succeeded: bool) -> None:
         """Tell the executor, once."""
-        self._ended = True
+        self.is_open = False
         own = self._own
         if own is not None:
             if not own.simple:
