@@ -26,7 +26,14 @@ from retrykit._forms import ASYNC, PLAIN, form_of, start
 from retrykit._session import open_plainly
 from retrykit._validate import is_async, shown
 from retrykit.clock import SystemClock
-from retrykit.events import AttemptStarted, CallCancelled, CallSucceeded, LogRetries, kinds_of
+from retrykit.events import (
+    AttemptStarted,
+    CallCancelled,
+    CallSucceeded,
+    LogRetries,
+    kinds_of,
+    takes,
+)
 from retrykit.outcome import Call, Raised, name_of
 from retrykit.policy import PolicyFactory, RetryPolicy, classifier_on
 
@@ -343,7 +350,8 @@ def _is_late(listener: Listener) -> bool:
     kinds = inspect.getattr_static(listener, "kinds", None)
     if not isinstance(kinds, (frozenset, tuple)):  # it may tell another tale at the next call
         return False
-    return not kinds_of(listener) & _EARLY
+    asked = kinds_of(listener)
+    return not any(takes(asked, kind) for kind in _EARLY)
 
 
 class _Broken:

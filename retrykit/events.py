@@ -395,3 +395,14 @@ def kinds_of(listener: Callable[..., object]) -> Kinds:
     except Exception:
         logger.exception("the kinds of a listener failed")
         return _NOTHING
+
+
+def takes(kinds: Kinds, kind: type[Event]) -> bool:
+    """Whether `kinds` has this kind of event, or a base class, which stands for all below it.
+
+    What is no class is passed over.
+
+    >>> takes(frozenset({CallEnded}), CallGaveUp), takes(frozenset({CallEnded}), CallSucceeded)
+    (True, False)
+    """
+    return any(base in kinds for base in kind.__mro__)

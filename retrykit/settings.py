@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from retrykit._validate import function, instance_not_class, one_of, seconds, shown
 from retrykit.clock import Clock, SystemClock
-from retrykit.events import BAD_ENDS, EVERY_KIND, kinds_of, log_retries
+from retrykit.events import BAD_ENDS, EVERY_KIND, kinds_of, log_retries, logger, takes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,9 +71,13 @@ class CallSettings:
         if takers is None:
             found: dict[type[Event], tuple[Listener, ...]] = {}
             answers: Any = (key,) if one else key
-            asked = [(each, tuple(kinds)) for each, kinds in zip(listeners, answers, strict=True)]
-            for kind in EVERY_KIND:  # a base class stands for the kinds below it
-                those = tuple([each for each, kinds in asked if issubclass(kind, kinds)])
+            asked = list(zip(listeners, answers, strict=True))
+            for odd in [each for kinds in answers for each in kinds if not isinstance(each, type)]:
+                logger.error(
+                    "the kinds of a listener must be classes of events, got %s", shown(odd)
+                )
+            for kind in EVERY_KIND:
+                those = tuple([each for each, kinds in asked if takes(kinds, kind)])
                 if those:
                     found[kind] = those
             takers = self._takers[key] = Takers(found)

@@ -43,6 +43,7 @@ from retrykit import (
     with_policy,
 )
 from retrykit.errors import UnknownPolicy
+from retrykit.events import Event
 
 POLICY = RetryPolicy.on(ConnectionError, attempts=3, backoff=[0, 0], listeners=())
 WATCHED = POLICY.replace(listeners=(lambda event: None,))
@@ -927,3 +928,21 @@ def test_disabled_reaches_the_fast_path() -> None:
     """A quiet function called under `disabled()` makes one attempt."""
     with disabled(), pytest.raises(ConnectionError):
         retry(policy=POLICY)(fail_twice)()
+
+
+def test_a_listener_of_a_base_class_is_told_of_a_call_that_succeeds_at_once() -> None:
+    """`Event` stands for every kind also where nothing else watches the call."""
+    told: list[str] = []
+
+    class Watching:
+        kinds = frozenset({Event})
+
+        def __call__(self, event: Event) -> None:
+            told.append(type(event).__name__)
+
+    @retry(on=OSError, listeners=(Watching(),))
+    def fetch() -> str:
+        return "fetched"
+
+    assert fetch() == "fetched"
+    assert told == ["AttemptStarted", "CallSucceeded"]

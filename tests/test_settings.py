@@ -202,3 +202,16 @@ def test_kinds_that_change_are_seen_at_the_next_call() -> None:
         assert listener not in settings.takers().get(AttemptStarted, ())
         listener.kinds = (AttemptStarted,)
         assert settings.takers() is before
+
+
+def test_kinds_that_are_no_classes_are_logged_once_and_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A misspelt kind costs its listener that kind, and the call nothing."""
+    listener = Taking("RetryScheduled", AttemptStarted)
+    settings = CallSettings(listeners=(listener,))
+    assert settings.takers() == {AttemptStarted: (listener,)}
+    assert settings.takers() == {AttemptStarted: (listener,)}
+    assert caplog.messages == [
+        "the kinds of a listener must be classes of events, got 'RetryScheduled'"
+    ]
