@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
 from retrykit._session import finish, open_session
+from retrykit._validate import is_async
 from retrykit.clock import LONGEST_SLEEP, SystemClock
 from retrykit.outcome import Raised, Returned
 
@@ -94,7 +95,7 @@ def pause(session: Session, wait: float) -> bool:
             return True
         clock = session.clock
         cut_by = getattr(session.settings.stop_when, "wait", None)
-        if cut_by is None or type(clock) is not SystemClock:
+        if cut_by is None or type(clock) is not SystemClock or is_async(cut_by):
             clock.sleep(wait)
         else:
             cut_by(wait)

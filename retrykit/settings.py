@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from retrykit._validate import function, instance_not_class, one_of, seconds, shown
-from retrykit.clock import Clock, SystemClock
+from retrykit._validate import function, instance_not_class, is_async, one_of, seconds, shown
+from retrykit.clock import SystemClock
 from retrykit.events import BAD_ENDS, EVERY_KIND, kinds_of, log_retries, logger, takes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from threading import Event as ThreadingEvent
 
+    from retrykit.clock import Clock
     from retrykit.events import Event, Kinds, Listener
 
     StopWhen: TypeAlias = Callable[[], object] | ThreadingEvent
@@ -98,8 +99,12 @@ class CallSettings:
 
 def _clock(name: str, value: object) -> object:
     instance_not_class(name, value)
-    if not isinstance(value, Clock):
+    methods = [getattr(value, method, None) for method in ("now", "wall", "sleep", "sleep_async")]
+    if not all(map(callable, methods)):
         raise TypeError(f"{name} must have now, wall, sleep and sleep_async, got {shown(value)}")
+    for method in ("now", "wall", "sleep"):
+        if is_async(getattr(value, method)):
+            raise TypeError(f"{name} must be async in sleep_async only, got the async {method}")
     return value
 
 
@@ -117,8 +122,10 @@ def _time_limit(name: str, value: object) -> float | None:
 
 
 def _stop_when(name: str, value: object) -> object:
-    if value is not None and not callable(getattr(value, "is_set", None)):
-        function(name, value)
+    if value is not None:
+        instance_not_class(name, value)
+        if not callable(getattr(value, "is_set", None)):
+            function(name, value)
     return value
 
 

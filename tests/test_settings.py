@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import math
@@ -91,6 +92,20 @@ class Sleepless:
     wall = now
 
 
+class Worded(Sleepless):
+    """A clock two of whose methods are none."""
+
+    sleep = sleep_async = "soon"
+
+
+class Awaiting(Sleepless):
+    """A clock whose blocking sleep blocks nothing."""
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    sleep_async = sleep
+
+
 async def asynchronous(event: Any) -> None:
     return None
 
@@ -99,6 +114,8 @@ async def asynchronous(event: Any) -> None:
     ("field", "value", "kind", "text"),
     [
         ("clock", Sleepless(), TypeError, "clock must have now, wall, sleep and sleep_async, got"),
+        ("clock", Worded(), TypeError, "clock must have now, wall, sleep and sleep_async, got"),
+        ("clock", Awaiting(), TypeError, "clock must be async in sleep_async only, got the async"),
         ("clock", SystemClock, TypeError, "clock must be an instance, got the class SystemClock"),
         ("listeners", ignore, TypeError, "listeners must be a tuple of listeners, got <function"),
         ("listeners", (asynchronous,), TypeError, "listeners must be a plain function, got the"),
@@ -114,6 +131,12 @@ async def asynchronous(event: Any) -> None:
         ("attempt_timeout", True, TypeError, "attempt_timeout must be a number of seconds or a"),
         ("stop_when", 5, TypeError, "stop_when must be callable, got 5"),
         ("stop_when", asynchronous, TypeError, "stop_when must be a plain function, got the"),
+        (
+            "stop_when",
+            asyncio.Event,
+            TypeError,
+            "stop_when must be an instance, got the class Event",
+        ),
         ("unsatisfied", "", ValueError, "unsatisfied must be one of 'raise', 'return', got ''"),
         ("name", 5, TypeError, "name must be a string, got 5"),
     ],

@@ -725,3 +725,21 @@ def test_an_event_cuts_a_blocking_wait() -> None:
         policy.call(Script(Scenario("", [reset], [], None), VirtualClock()))
     assert "stopped" in caught.value.__notes__[0]
     assert told[-1] is CallGaveUp
+
+
+def test_an_event_of_an_event_loop_stops_blocking_code_without_cutting_its_waits() -> None:
+    """An `asyncio.Event` cannot be waited on in a thread: it is looked at after the wait."""
+    stop = asyncio.Event()
+    attempts: list[int] = []
+
+    def step() -> None:
+        attempts.append(1)
+        if len(attempts) == 2:
+            stop.set()
+        raise OSError("down")
+
+    policy = RetryPolicy.on(OSError, backoff=[0, 0, 0], stop_when=stop, listeners=())
+    with pytest.raises(OSError, match="down") as told:
+        policy.call(step)
+    assert len(attempts) == 2
+    assert "stopped" in told.value.__notes__[-1]
