@@ -13,7 +13,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from retrykit._context import disabled
+from retrykit._context import LEAST_REMAINING, disabled
 from retrykit._decorator import PolicyLike, _checked_policy, _resolved
 from retrykit._exchange import Exchange
 from retrykit._fields import checked
@@ -53,13 +53,16 @@ POLICY_S_OWN: Final = object()
 class HttpExchange(Exchange):
     """One request with its answers. A client's adapter says how a response is let go."""
 
-    __slots__ = ("body", "held")
+    __slots__ = ("began", "body", "held")
 
     advice = (
         "; the request's body can be sent only once, and it was begun: hand over bytes, or a file"
         " that can be rewound"
     )
 
+    began: float | None
+    """When it began, on the policy's clock; set beforehand for a step of a longer call, whose
+    deadline holds for all steps together."""
     body: Body | None
     """What is sent, where the adapter keeps watch over it."""
     held: Any
@@ -69,6 +72,7 @@ class HttpExchange(Exchange):
         self, function: Callable[..., Any], instance: object, request: object, body: Body | None
     ) -> None:
         super().__init__(function, instance, (request,))
+        self.began = None
         self.body = body
         self.held = None
 
@@ -278,23 +282,32 @@ class Retries:
         finally:
             exchange.held = None
 
-    def _under(self, call: Call, own: object) -> tuple[Any, AbstractContextManager[None]]:
+    def _under(
+        self, exchange: HttpExchange, own: object
+    ) -> tuple[Any, AbstractContextManager[None]]:
         """The policy factory for a request, and the scope that it is made in."""
         policy: Any = self.policy
-        if own is POLICY_S_OWN:
-            return _resolved(policy, call), nullcontext()
-        if own is None:
-            return _resolved(policy, call), disabled()
-        if not isinstance(own, Mapping):
-            return _resolved(_checked_policy(own), call), nullcontext()
-        fields = checked(cast("Mapping[str, Any]", own))  # names and values are checked right here
-        factory = _resolved(policy, call)
+        fields: dict[str, Any] = {}
+        if isinstance(own, Mapping):
+            fields = checked(cast("Mapping[str, Any]", own))  # names and values are checked here
+        elif own is not None and own is not POLICY_S_OWN:
+            policy = _checked_policy(own)
+        factory: Any = _resolved(policy, exchange)
         policy_for = getattr(factory, "policy_for", None)
         if policy_for is not None:
-            factory = policy_for(call)
-        if isinstance(factory, StandardPolicy):
-            return cast("Any", factory).replace(**fields), nullcontext()  # as the scopes do it
-        return _Adjusted(factory, fields), nullcontext()
+            factory = policy_for(exchange)
+        settings = settings_of(factory)
+        now = settings.clock.now()
+        deadline = fields.get("deadline", settings.deadline)
+        if exchange.began is None:
+            exchange.began = now
+        elif deadline is not None:
+            fields["deadline"] = max(deadline - (now - exchange.began), LEAST_REMAINING)
+        if fields and isinstance(factory, StandardPolicy):
+            factory = cast("Any", factory).replace(**fields)  # as the scopes do it
+        elif fields:
+            factory = _Adjusted(factory, fields)
+        return factory, disabled() if own is None else nullcontext()
 
     def key_for(self, call: Call, method: str, headers: object) -> str | None:
         """The Idempotency-Key to send with this request; `None` where its headers stay as they are.

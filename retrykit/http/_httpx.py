@@ -174,6 +174,7 @@ class Journey:
     __slots__ = (
         "_body",
         "_client",
+        "_first",
         "_follow",
         "_history",
         "_request",
@@ -201,6 +202,7 @@ class Journey:
         unsaid = follow_redirects is httpx.USE_CLIENT_DEFAULT
         self._body: Body | None = None
         self._client = client
+        self._first: HttpxExchange | None = None
         self._follow: bool = client.follow_redirects if unsaid else follow_redirects
         self._history: list[httpx.Response] = []
         self._request = request
@@ -221,6 +223,10 @@ class Journey:
             body=self._body,
         )
         self._body = exchange.body
+        if self._first is None:
+            self._first = exchange
+        else:
+            exchange.began = self._first.began
         return exchange
 
     def reads(self, response: httpx.Response) -> bool:

@@ -8,7 +8,8 @@ What one attempt covers:
   that is not streamed, reading the body: one that breaks off is retried. A streamed call
   (`client.stream(...)`, `send(..., stream=True)`) is committed once its headers are there.
 
-Each redirect is a call of its own, with all its attempts. When retrying ends, the last response is
+Each redirect is a call of its own, with all its attempts; a client's deadline holds for all of them
+together. When retrying ends, the last response is
 handed over open and readable, or the last error raised. A response that is let go is released
 before the wait: of its body a small rest is read, so that the connection can be used again, a large
 one is closed. A body that can be sent only once (a generator) is sent once.
@@ -37,7 +38,7 @@ except ModuleNotFoundError as error:
     if error.name != "httpx":
         raise
     raise ImportError(
-        "retrykit.http.httpx needs httpx: pip install 'retrykit[httpx]'", name=error.name
+        "retrykit.http.httpx needs httpx: install retrykit with the extra [httpx]", name=error.name
     ) from error
 
 from retrykit.http._httpx import (

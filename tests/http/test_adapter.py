@@ -514,6 +514,32 @@ def test_a_request_s_own_say_is_checked_first(own: Any, kind: type[Exception], t
         run("blocking", Retries(), Exchange([]), [], own=own)
 
 
+@kinds
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_step_of_a_longer_call_has_the_rest_of_its_time(kind: str, foreign: bool) -> None:
+    """The deadline holds for all steps together; where it is over, one attempt is made."""
+    log: list[Any] = []
+    ours = result_policy(log, deadline=10.0)
+    clock = ours.clock
+    assert isinstance(clock, VirtualClock)
+
+    class Foreign:
+        settings = ours.settings
+
+        def new_executor(self, call: Call, /) -> Any:
+            return ours.replace(deadline=None).new_executor(call)
+
+    retries = Retries(Foreign() if foreign else ours)
+    first = Exchange(log)
+    assert run(kind, retries, first, [3]) == 3
+    assert first.began == 0.0
+    for passed, outcome in ((8.5, 3), (9.5, "first"), (20.0, "first")):
+        clock.advance(passed - clock.now())
+        following = Exchange(log)
+        following.began = first.began
+        assert run(kind, retries, following, ["first", 3]) == outcome
+
+
 # The key
 
 

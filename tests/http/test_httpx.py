@@ -1450,6 +1450,22 @@ def test_following_is_as_the_call_says(way: Way, serve: Serve) -> None:
     assert way.run(main) == (302, 200)
 
 
+@each_client
+def test_a_deadline_holds_for_all_redirects_together(way: Way, serve: Serve) -> None:
+    """Four seconds here, four there, and no time is left to wait once more."""
+    server = serve(answer(503), redirect("/there"), then=answer(503))
+    clock = VirtualClock()
+
+    async def main() -> Any:
+        rule = policy(deadline=10.0, clock=clock, backoff=[4.0] * 9, attempts=9)
+        async with way.client(rule, follow_redirects=True) as client:
+            return await client.get(server.url("/here"))
+
+    assert way.run(main).status_code == 503
+    assert clock.sleeps == [4.0, 4.0]
+    assert [request.target for request in server.requests] == ["/here", "/here", "/there", "/there"]
+
+
 # Authentication and hooks
 
 
@@ -2307,7 +2323,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    expected = "retrykit.http.httpx needs httpx: pip install 'retrykit[httpx]'"
+    expected = "retrykit.http.httpx needs httpx: install retrykit with the extra [httpx]"
     assert fresh(program) == expected
 
 
