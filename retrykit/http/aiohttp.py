@@ -9,11 +9,12 @@ body, with `read=False` none. So responses can be streamed as ever: a larger bod
 length, is committed once its headers are there, and what fails while it is read is not retried.
 The middlewares behind this one in the list run in each attempt, so it stands first.
 
-Each redirect is a call of its own, with all its attempts. When retrying ends, the last response is
-handed over open and readable, or the last error raised. A response that is let go is released
-before the wait: a small rest of its body is read, so that the connection can be used again, and a
-large one is closed. aiohttp repeats an idempotent request once by itself where the connection
-drops: not behind this middleware, whose attempts are all there are.
+Each redirect is a call of its own, with all its attempts; the policy's deadline holds for all of
+them together. When retrying ends, the last response is handed over open and readable, or the last
+error raised. A response that is let go is released before the wait: a small rest of its body is
+read, so that the connection can be used again, and a large one is closed. aiohttp repeats an
+idempotent request once by itself where the connection drops: not behind this middleware, whose
+attempts are all there are.
 
 A request says for itself how it is retried by aiohttp's own argument, or inside of a scope:
 
@@ -33,7 +34,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import weakref
-from contextlib import suppress
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
@@ -58,13 +58,14 @@ except ModuleNotFoundError as error:
     if error.name != "aiohttp":
         raise
     raise ImportError(
-        "retrykit.http.aiohttp needs aiohttp: pip install 'retrykit[aiohttp]'", name=error.name
+        "retrykit.http.aiohttp needs aiohttp: install retrykit with the extra [aiohttp]",
+        name=error.name,
     ) from error
 
 from aiohttp.base_protocol import BaseProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
     from yarl import URL
@@ -78,6 +79,9 @@ Reading: TypeAlias = bool | Literal["small"]
 """Which bodies are read as part of the attempt: all, none, or those announced as small."""
 
 _KEY: Final = IDEMPOTENCY_KEY[0]
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_MOMENT: Final = 1.0
+"""Seconds in which aiohttp asks once more, if it does at all."""
 
 
 class RetryMiddleware:
@@ -102,7 +106,10 @@ class RetryMiddleware:
         """Send the request, again where its policy says so."""
         before = self._steps.before(request)
         if before is not None and before.error is not None:
-            raise before.error  # aiohttp asks once more by itself; all attempts were made
+            try:
+                raise before.error  # aiohttp asks once more by itself; all attempts were made
+            finally:
+                del before
         exchange = _Exchange(request, self._retries, before)
         if not exchange.replayable():  # begun in an earlier step
             raise aiohttp.ClientPayloadError(
@@ -129,17 +136,16 @@ class RetryMiddleware:
         except _TimeIsUp as up:
             error = up.error
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as failure:
-            self._steps.leave(request, failure, exchange)
+            self._steps.failed(request, failure, exchange)
             raise
         except RetriesExhausted as exhausted:
             if isinstance(exhausted.value, aiohttp.ClientResponse):
-                with suppress(Exception):  # the reader meets it
-                    await exchange.hand_over(exhausted.value)
+                await exchange.hand_over(exhausted.value)
             raise
         else:
             await exchange.hand_over(response)
-            if _is_redirect(response):
-                self._steps.leave(request, response, exchange)
+            if response.status in _REDIRECTS:
+                self._steps.redirected(request, response, exchange)
             return response
         context = error.__context__
         try:
@@ -232,6 +238,7 @@ class _Exchange(HttpExchange):
         self._part = b""
         self.origin = request.url.origin()
         self.strange = before is not None and (before.strange or before.origin != self.origin)
+        self.began = None if before is None else before.began
         template = copy.copy(request)  # not aiohttp's own: it may get a key
         template.headers = request.headers.copy()
         if self.strange:
@@ -318,6 +325,8 @@ class _Exchange(HttpExchange):
         if self._part:
             try:
                 self._data = self._part + await response.content.read()
+            except Exception:  # noqa: BLE001 - its reader meets it again, whatever it is
+                return
             except BaseException:
                 response.close()
                 raise
@@ -343,41 +352,53 @@ class _Exchange(HttpExchange):
 class _Step:
     """What one step of a client's call leaves for the next: a redirect, or aiohttp's own repeat."""
 
-    __slots__ = ("_left", "_request", "body", "key", "origin", "payload", "strange", "timer")
+    __slots__ = (
+        "_request",
+        "began",
+        "body",
+        "ends",
+        "error",
+        "key",
+        "origin",
+        "payload",
+        "strange",
+        "timer",
+    )
+
+    ends: asyncio.TimerHandle | weakref.ref[ClientResponse] | None
+    """What makes it be forgotten."""
+    error: Exception | None
+    """The error that it ended with."""
 
     def __init__(
-        self,
-        request: ClientRequest,
-        left: weakref.ref[ClientResponse | Exception],
-        exchange: _Exchange,
+        self, request: ClientRequest, exchange: _Exchange, error: Exception | None = None
     ) -> None:
-        self._left = left
         self._request = weakref.ref(request)
+        self.ends = None
+        self.error = error
         self.timer = _timer_of(request)
+        self.began = exchange.began
         self.body = exchange.body
         self.key = exchange.key
         self.origin = exchange.origin
         self.payload = request.body
         self.strange = exchange.strange
 
-    @property
-    def error(self) -> Exception | None:
-        """The error that it ended with."""
-        left = self._left()
-        return left if isinstance(left, Exception) else None
+    def is_before(self, request: ClientRequest) -> bool:
+        """Whether this request is another step of the same call.
 
-    def is_of(self, request: ClientRequest) -> bool:
-        """Whether this very request left it."""
-        return self._request() is request
+        The same request again is none: another middleware asks for it, and is to get it.
+        """
+        return self.timer is _timer_of(request) and self._request() is not request
 
 
 class _Steps:
     """The steps that other steps may follow.
 
     A middleware is asked for each step of a call, and not told that it is one. What the steps of
-    one call have in common is the timer of its `total`, which is known by no public name; it is a
-    slot-only object, so that it is found by its identity and kept for as long as what its step left
-    (an error, a response) lives.
+    one call have in common is the timer of its `total`, which has no public name. A step that was
+    redirected is remembered for as long as its response lives; one that failed until it is asked
+    for again, which aiohttp does at once, or else for a moment.
     """
 
     __slots__ = ("_known",)
@@ -385,29 +406,39 @@ class _Steps:
     def __init__(self) -> None:
         self._known: dict[int, _Step] = {}
 
-    def leave(
-        self, request: ClientRequest, left: ClientResponse | Exception, exchange: _Exchange
-    ) -> None:
-        """A step ended with this."""
-        timer = _timer_of(request)
-        if timer is None:
-            return
-        known, at = self._known, id(timer)
+    def failed(self, request: ClientRequest, error: Exception, exchange: _Exchange) -> None:
+        """A step ended with an error after which aiohttp may repeat it."""
+        repeated = getattr(aiohttp.client, "IDEMPOTENT_METHODS", (request.method,))
+        if request.method in repeated:
+            step = _Step(request, exchange, error)
+            step.ends = request.loop.call_later(_MOMENT, self._leave(step))
 
-        def forget(_: object) -> None:
+    def redirected(
+        self, request: ClientRequest, response: ClientResponse, exchange: _Exchange
+    ) -> None:
+        """A step ended with a redirect, which aiohttp may follow."""
+        step = _Step(request, exchange)
+        step.ends = weakref.ref(response, self._leave(step))
+
+    def _leave(self, step: _Step) -> Callable[..., None]:
+        """Remember a step; what forgets it again."""
+        known, at = self._known, id(step.timer)
+        if step.timer is not None:
+            known[at] = step
+
+        def forget(*_: object) -> None:
             known.pop(at, None)
 
-        known[at] = _Step(request, weakref.ref(left, forget), exchange)
+        return forget
 
     def before(self, request: ClientRequest) -> _Step | None:
-        """The step that was before this one, in the same call of the client's.
-
-        The same request again is none: another middleware asks for it, and is to get it.
-        """
+        """The step that was before this one, in the same call of the client's."""
         step = self._known.pop(id(_timer_of(request)), None)
-        if step is None or step.is_of(request) or step.timer is not _timer_of(request):
+        if step is None:
             return None
-        return step
+        if isinstance(step.ends, asyncio.TimerHandle):
+            step.ends.cancel()
+        return step if step.is_before(request) else None
 
 
 class _TimeIsUp(BaseException):
@@ -445,10 +476,6 @@ def _parts(payload: Any) -> Iterator[object]:
 
 
 _ONCE: Final = iter(())
-
-
-def _is_redirect(response: ClientResponse) -> bool:
-    return response.status in (301, 302, 303, 307, 308)
 
 
 def _is_small(response: ClientResponse) -> bool:

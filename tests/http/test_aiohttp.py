@@ -419,20 +419,82 @@ def test_another_middleware_may_ask_again(serve: Serve) -> None:
 
 
 def test_nothing_of_a_failed_call_is_kept(serve: Serve) -> None:
-    """What tells the repetition dies with the error."""
+    """What tells the repetition is gone with it."""
     server = serve(then=hang_up)
     middleware = retry_middleware(policy=policy(attempts=1))
+    assert isinstance(middleware, RetryMiddleware)
 
     async def main() -> None:
         async with aiohttp.ClientSession(middlewares=(middleware,)) as client:
-            for method in ("GET", "POST"):
+            for method in ("GET", "POST", "PUT"):
                 with pytest.raises(aiohttp.ServerDisconnectedError):
                     await client.request(method, server.url())
+                assert middleware._steps._known == {}
 
     run(main)
-    gc.collect()
+    assert len(server.requests) == 3
+
+
+def test_what_nobody_asks_for_again_is_forgotten(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A middleware in front that takes the error: aiohttp never sees it."""
+    monkeypatch.setattr(parts, "_MOMENT", 0.05)
+    server = serve(hang_up, redirect("/next"), then=answer(body=b"ok"))
+    middleware = retry_middleware(policy=policy(attempts=1))
     assert isinstance(middleware, RetryMiddleware)
-    assert middleware._steps._known == {}
+
+    async def instead(request: Any, handler: Any) -> Any:
+        try:
+            return await handler(request)
+        except aiohttp.ServerDisconnectedError as error:
+            raise aiohttp.ClientConnectionError("mine") from error
+
+    async def main() -> None:
+        async with aiohttp.ClientSession(middlewares=(instead, middleware)) as client:
+            with pytest.raises(aiohttp.ClientConnectionError, match="mine"):
+                await client.get(server.url())
+            assert len(middleware._steps._known) == 1
+            await asyncio.sleep(0.1)
+            assert middleware._steps._known == {}
+            response = await client.get(server.url(), allow_redirects=False)
+            assert len(middleware._steps._known) == 1
+            response.close()
+            del response
+            gc.collect()
+            assert middleware._steps._known == {}
+
+    run(main)
+    assert len(server.requests) == 2
+
+
+def test_the_repetition_is_told_also_where_the_collector_runs(serve: Serve) -> None:
+    """aiohttp lets go of the error before it asks once more."""
+    server = serve(then=hang_up)
+
+    async def collect(request: Any, handler: Any) -> Any:
+        gc.collect()
+        return await handler(request)
+
+    async def main() -> None:
+        ours = retry_middleware(policy=policy(attempts=2))
+        async with aiohttp.ClientSession(middlewares=(collect, ours)) as client:
+            with pytest.raises(aiohttp.ServerDisconnectedError):
+                await client.get(server.url())
+
+    run(main)
+    assert len(server.requests) == 2
+
+
+def test_without_the_private_name_the_call_is_repeated_once(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version of aiohttp that hides what its steps have in common: nothing breaks."""
+    monkeypatch.setattr(parts, "_timer_of", lambda request: None)
+    server = serve(then=hang_up)
+    with pytest.raises(aiohttp.ServerDisconnectedError):
+        fetch(server.url(), policy(attempts=2))
+    assert len(server.requests) == 4
 
 
 # Bodies that are sent
@@ -668,8 +730,8 @@ def test_a_large_upload_that_stalls_is_cut(serve: Serve) -> None:
     """aiohttp bounds an upload by `total` alone; the attempt's own time does."""
     server = serve(early(stall(30.0)))
     told = Told()
-    own = policy(attempt_timeout=0.2, listeners=(told,))
-    data = io.BytesIO(bytes(20_000_000))
+    own = policy(attempt_timeout=0.6, listeners=(told,))
+    data = io.BytesIO(bytes(10_000_000))
 
     async def main() -> Any:
         async with session(own) as client, client.put(server.url(), data=data) as response:
@@ -1238,6 +1300,38 @@ def test_an_error_s_body_that_breaks_off_fails_its_reader(serve: Serve, read: An
     assert len(server.requests) == 2
 
 
+def test_a_large_error_that_breaks_off_fails_its_reader_too(serve: Serve) -> None:
+    """Although its beginning was read ahead."""
+    server = serve(then=truncated(b"x" * 100_000, 200_000, status=503))
+
+    async def main() -> None:
+        async with (
+            session(policy(attempts=1), read=True) as client,
+            client.get(server.url()) as response,
+        ):
+            assert response.status == 503
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.read()
+
+    run(main)
+
+
+def test_a_cancel_while_the_last_error_is_read_closes_it(serve: Serve) -> None:
+    """The pool's one connection is free."""
+    server = serve(truncated(b"x" * 100_000, 200_000, status=503, end=stall(30.0)))
+
+    async def main() -> Any:
+        async with session(policy(attempts=1), read=True, pool=1, timeout=3.0) as client:
+            task = asyncio.ensure_future(get(client, server.url()))
+            await asyncio.sleep(0.2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return await get(client, server.url())
+
+    assert run(main) == (200, b"ok")
+
+
 @pytest.mark.parametrize("body", [b'{"code": "quota"}', b'{"code": "busy"}'], ids=["quota", "busy"])
 @pytest.mark.parametrize("chunked", [False, True], ids=["announced", "chunked"])
 def test_a_predicate_may_look_into_the_body(serve: Serve, body: bytes, chunked: bool) -> None:
@@ -1355,6 +1449,25 @@ def test_a_file_goes_along_with_a_redirect_from_where_it_stood(
     assert [request.body for request in server.requests] == [b"content"] * 5
 
 
+def test_a_file_that_was_closed_does_not_go_along_empty(serve: Serve) -> None:
+    """With the words that aiohttp has for it."""
+    server = serve(redirect("/there", 307))
+    file = io.BytesIO(b"content")
+
+    async def close(request: Any, handler: Any) -> Any:
+        response = await handler(request)
+        file.close()
+        return response
+
+    async def main() -> None:
+        async with session(policy(), inside=(close,)) as client:
+            await client.put(server.url(), data=file)
+
+    with pytest.raises(aiohttp.ClientPayloadError, match="consumed"):
+        run(main)
+    assert len(server.requests) == 1
+
+
 def test_a_body_for_one_time_does_not_go_along_empty(serve: Serve) -> None:
     """aiohttp refuses it, and nothing is sent."""
     server = serve(redirect("/there", 307))
@@ -1396,6 +1509,16 @@ def test_a_deadline_ends_the_call(serve: Serve) -> None:
         fetch(server.url(), policy(deadline=0.3))
     assert time.monotonic() - started < 2.0
     assert len(server.requests) == 2
+
+
+def test_a_deadline_holds_for_all_redirects_together(serve: Serve) -> None:
+    """What the first step used up is not there for the second."""
+    server = serve(stall(0.5, then=redirect("/there")), then=stall(30.0))
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        fetch(server.url(), policy(deadline=0.8))
+    assert 0.7 < time.monotonic() - started < 1.2
+    assert [request.target for request in server.requests] == ["/", "/there"]
 
 
 def test_an_outer_deadline_reaches_the_client(serve: Serve) -> None:
@@ -1951,7 +2074,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    expected = "retrykit.http.aiohttp needs aiohttp: pip install 'retrykit[aiohttp]'"
+    expected = "retrykit.http.aiohttp needs aiohttp: install retrykit with the extra [aiohttp]"
     assert fresh(program) == expected
 
 
