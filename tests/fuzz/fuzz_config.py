@@ -19,8 +19,9 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
 with atheris.instrument_imports(include=["retrykit"]):
-    import retrykit.config  # noqa: F401 - here, so that it is instrumented
     import targets
+
+    import retrykit.config  # noqa: F401 - here, so that it is instrumented
 
 
 def one_input(data: bytes) -> None:
