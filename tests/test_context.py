@@ -473,3 +473,24 @@ def test_a_coroutine_may_be_finished_in_another_context() -> None:
     contextvars.copy_context().run(coroutine.send, None)
     contextvars.copy_context().run(coroutine.close)
     assert current_attempt().call is None
+
+
+@pytest.mark.parametrize(
+    ("value", "off"),
+    [("1", 1), (" true ", 1), ("Yes", 1), ("on", 1), ("0", 0), ("off", 0), ("", 0), ("2", 0)],
+)
+def test_which_values_of_the_environment_switch_retries_off(
+    monkeypatch: pytest.MonkeyPatch, value: str, off: int
+) -> None:
+    """Read when the module is loaded, as on the first import of a process."""
+    import importlib.util
+
+    from retrykit import _context
+
+    monkeypatch.setenv("RETRYKIT_DISABLED", value)
+    spec = importlib.util.spec_from_file_location("context_anew", _context.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    anew = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(anew)
+    assert [scope.disabled for scope in anew.everywhere] == [True] * off

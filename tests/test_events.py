@@ -614,3 +614,12 @@ class TestValue:
         """Nothing reaches standard error in a program that configured no logging."""
         handlers = logging.getLogger("retrykit").handlers
         assert any(isinstance(handler, logging.NullHandler) for handler in handlers)
+
+
+def test_events_compare_by_their_fields() -> None:
+    """Of the same kind, and of no other."""
+    one = AttemptStarted(None, "fetch", 1, 0, 0.5)
+    assert one == AttemptStarted(None, "fetch", 1, 0, 0.5)
+    assert one != AttemptStarted(None, "fetch", 2, 0, 0.5)
+    assert one != CallSucceeded(None, "fetch", 1, 0, 0.5, 0.5)
+    assert one != "fetch"

@@ -185,6 +185,13 @@ class Half:
     withdraw = settle = print
 
 
+class AsyncBudget(TokenBudget):
+    """A budget that nobody would await."""
+
+    async def settle(self, *_: Any, **__: Any) -> None:  # type: ignore[override]
+        return None
+
+
 class NoLimits:
     def delays(self, rng: Random) -> Iterator[float]:
         return iter([1.0])
@@ -301,6 +308,7 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ),
     ("budget", 20, TypeError, "budget must have withdraw, settle and balance, got 20"),
     ("budget", Half(), TypeError, "budget must have withdraw, settle and balance, got <"),
+    ("budget", AsyncBudget(), TypeError, "budget must have plain methods, got the async settle"),
     (
         "budget",
         RatioBudget,
