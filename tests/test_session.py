@@ -32,6 +32,7 @@ from retrykit import (
     disabled,
     retry,
 )
+from retrykit._session import watchers
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt
 from retrykit.events import CallGaveUp, RetryScheduled
 from retrykit.testing import VirtualClock
@@ -786,3 +787,27 @@ def test_history_is_bounded_and_the_counts_are_not() -> None:
     assert len(history) <= 50
     assert history[-1].number == 1000
     assert "ConnectionError ×1000" in error.__notes__[0]
+
+
+@FORMS
+def test_who_watches_the_process_is_told_how_each_call_ended(form: Any) -> None:
+    """For tests' reports: once per call that did not succeed at once, listeners or none."""
+    told: list[Any] = []
+
+    def watch(*end: Any) -> None:
+        told.append(end)
+
+    watchers.append(watch)
+    try:
+        policy = RetryPolicy.on(KeyError, attempts=2, backoff=[0], listeners=())
+        assert form(policy, lambda: "at once") == "at once"
+        assert told == []
+        assert isinstance(form.outcome(policy, failing(KeyError)), KeyError)
+        [(_, number, past, reason)] = told
+        assert (number, reason) == (2, StopReason.ATTEMPTS_EXHAUSTED)
+        assert [(each.number, each.error_type) for each in past] == [
+            (1, "KeyError"),
+            (2, "KeyError"),
+        ]
+    finally:
+        watchers.remove(watch)
