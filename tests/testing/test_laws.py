@@ -49,7 +49,7 @@ from retrykit.testing import (
 )
 
 OWN = settings(
-    max_examples=8,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     database=None,

@@ -15,7 +15,7 @@ from retrykit import backoff as backoff_module
 from retrykit import budget as budget_module
 from retrykit import classify as classify_module
 from retrykit import jitter as jitter_module
-from retrykit.backoff import BackoffBase, Schedule
+from retrykit.backoff import BackoffBase
 from retrykit.facts.retry_after import parse_retry_after
 from retrykit.http import HttpClassifier
 from retrykit.testing import Slow, VirtualClock, script
@@ -164,11 +164,6 @@ def test_every_field_of_a_policy_varies() -> None:
         (st.jitters(), lambda j: j.bounds(1.0).high >= 3, "AdditiveJitter(2.0)"),
         (st.classifiers(), lambda _: True, "transient"),
         (st.budgets(), lambda b: b.balance() >= 2, "RatioBudget(ratio=1.0, reserve=2.0)"),
-        (
-            st.policies(),
-            lambda p: p.backoff == Schedule(),
-            "RetryPolicy(attempts=1, backoff=Schedule())",
-        ),
         (st.faults(), lambda _: True, "[]"),
         (st.faults(), lambda f: ConnectionError in f, "[<class 'ConnectionError'>]"),
         (st.headers(), lambda _: True, "{}"),
