@@ -24,7 +24,7 @@ from retrykit._context import entry as innermost_entry
 from retrykit._fields import known
 from retrykit._forms import ASYNC, PLAIN, form_of, start
 from retrykit._session import open_plainly
-from retrykit._validate import is_async, shown
+from retrykit._validate import is_async, shown, told
 from retrykit.clock import SystemClock
 from retrykit.events import (
     AttemptStarted,
@@ -278,7 +278,7 @@ def _fast_plain(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
                 value = None
-            session = open_plainly(cell, policy, started, args, kwargs)
+            session = open_plainly(cell, policy, started, function, args, kwargs)
             if outcome is not None:
                 value = drive(session, function, args, kwargs, outcome)
                 if not session.is_open:
@@ -314,7 +314,7 @@ def _fast_async(function: Any, policy: RetryPolicy, owner: object) -> Callable[.
                 return await function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                 outcome = Raised(error)
-            session = open_plainly(cell, policy, started, args, kwargs)
+            session = open_plainly(cell, policy, started, function, args, kwargs)
             return await drive_async(session, function, args, kwargs, outcome)
         finally:
             if session is None:
@@ -378,7 +378,7 @@ def _resolved(policy: Any, call: Call) -> Any:
         factory = policy(call)
         if hasattr(factory, "new_executor"):
             return factory
-        wrong = TypeError(f"policy must answer a policy factory, got {shown(factory)}")
+        wrong = TypeError(f"policy must answer a policy factory, got {told(factory)}")
     except Exception as problem:  # noqa: BLE001 - the user's function may raise anything; the call is made
         return _Broken(problem)
     return _Broken(wrong)

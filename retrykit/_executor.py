@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import inspect
 import math
+from functools import partial
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from retrykit._exchange import Exchange
-from retrykit._validate import INFINITY, is_number, shown
+from retrykit._validate import INFINITY, is_number, told
 from retrykit.backoff import ByReason
 from retrykit.classify import leaves_of
 from retrykit.decision import DoNotRetry, RetryAfter, RetryDecision, RetryReason, StopReason
@@ -162,8 +163,9 @@ class PolicyExecutor:
     """The arguments that can be gone through only once; `None` until somebody has looked."""
     paid: float | None
     """The price of a retry that was decided on and has not started, if any."""
-    wanted: bool
-    """Whether the classifier took the last outcome for worth another attempt."""
+    wanted: bool | None
+    """Whether the classifier took the last outcome for worth another attempt; `None` where it has
+    not said."""
     problems: list[tuple[str, Exception]] | None
     """What strategies did wrong, and which."""
 
@@ -184,7 +186,7 @@ class PolicyExecutor:
         self.simple = False
         self.source = "backoff"
         self.switch = None
-        self.wanted = False
+        self.wanted = None
 
     @property
     def _call(self) -> Call:
@@ -198,7 +200,7 @@ class PolicyExecutor:
         try:
             wish = self._classify(attempt)
         except Exception as problem:  # noqa: BLE001 - a classifier may raise anything; the outcome stands
-            self.wanted = False
+            self.wanted = None
             self._report("classifier", problem)
             return _STRATEGY_FAILED
         self.wanted = isinstance(wish, RetryAfter)
@@ -413,12 +415,17 @@ def one_shots(call: Call) -> tuple[Any, ...]:
     """What can be gone through only once, as far as that can be told: arguments, or a request."""
     if isinstance(call, Exchange):
         return (call,)
-    return one_shots_among(call.args, call.kwargs)
+    return one_shots_among(call.function, call.args, call.kwargs)
 
 
-def one_shots_among(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The generators, async generators and coroutines among the arguments."""
+def one_shots_among(
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """The generators, async generators and coroutines among the arguments, a partial's included."""
     values = (*args, *kwargs.values()) if kwargs else args
+    while type(function) is partial:
+        values = (*function.args, *function.keywords.values(), *values)
+        function = function.func
     for each in values:
         if type(each) in _ONE_SHOT:
             return tuple([one for one in values if type(one) in _ONE_SHOT])
@@ -455,7 +462,7 @@ def proper_decision(decision: object, step: str) -> RetryDecision:
     """The decision, where it is one; anything else is nonsense."""
     if isinstance(decision, (RetryAfter, DoNotRetry)):
         return decision
-    raise StrategyError(f"{step} must answer RetryAfter, DoNotRetry or None, got {shown(decision)}")
+    raise StrategyError(f"{step} must answer RetryAfter, DoNotRetry or None, got {told(decision)}")
 
 
 def _proper(opinion: object) -> RetryDecision:
@@ -468,4 +475,4 @@ def _wait(step: str, value: object) -> float:
         number = float(value)
         if math.isfinite(number) and number >= 0.0:
             return number
-    raise StrategyError(f"{step} must answer a finite number of at least 0, got {shown(value)}")
+    raise StrategyError(f"{step} must answer a finite number of at least 0, got {told(value)}")

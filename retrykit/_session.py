@@ -24,7 +24,8 @@ from retrykit._executor import (
     one_shots_among,
     proper_decision,
 )
-from retrykit._validate import shown
+from retrykit._validate import INFINITY, told
+from retrykit.classify import LONGEST_CHAIN
 from retrykit.clock import SystemClock
 from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt, RetriesExhausted
@@ -90,6 +91,44 @@ class StandardPolicy:
         return executor
 
 
+class Selection:
+    """A policy factory that hands each call on to another one, whose settings are read then."""
+
+    __slots__ = ()
+
+    def policy_for(self, call: Any, /) -> Any:
+        """The policy factory for one call."""
+        raise NotImplementedError
+
+
+class Reading:
+    """How a clock of the user's own is read: the user's outcome stands whatever it answers.
+
+    Where it fails, the last time that it told counts on, and `problem` is a line for the note.
+    """
+
+    __slots__ = ("_clock", "_last", "problem")
+
+    problem: str | None
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = 0.0
+        self.problem = None
+
+    def __call__(self) -> float:
+        try:
+            now = self._clock.now()
+            if -INFINITY < now < INFINITY:
+                self._last = now
+            else:
+                self.problem = f"clock must answer a finite number, got {told(now)}"
+        except Exception as problem:  # noqa: BLE001 - a foreign clock may raise anything; the outcome stands
+            logger.exception("a clock failed")
+            self.problem = f"clock raised {type(problem).__name__}"
+        return self._last
+
+
 class Session:
     """One call, as its driver sees it. Thrown away with the call."""
 
@@ -139,6 +178,7 @@ class Session:
         self,
         cell: LiveAttempt,
         settings: CallSettings,
+        now: Callable[[], float],
         started: float,
         own: PolicyExecutor | None,
         foreign: RetryExecutor | None = None,
@@ -168,7 +208,7 @@ class Session:
         timed = self._timed = takers.of_attempts or settings.attempt_timeout is not None
         clock = settings.clock
         by_system = type(clock) is SystemClock
-        self._now = time.monotonic if by_system else clock.now  # no call of ours around it
+        self._now = now
         if own is None:
             self.quiet = self.takes_any_value = False
             self._verdicts = _NO_VERDICTS
@@ -282,7 +322,8 @@ class Session:
         if AttemptFailed in self._takers:
             self._tell_failed(outcome, now)
         self._remember(kind, answer, None)
-        self._end(answer.reason, outcome, now - self._started)
+        declined = verdict is None and own is not None and own.wanted is False
+        self._end(answer.reason, outcome, now - self._started, limited=not declined)
         return None
 
     def accept(self) -> bool:
@@ -413,14 +454,16 @@ class Session:
             if not raised:
                 return DoNotRetry(_SUCCEEDED)
             return _STRATEGY_FAILED if foreign is None else _DISABLED
+        step = "clock"
         try:
             attempt = Attempt(self.call, self.number, outcome, elapsed, self.clock.wall())
+            step = "executor"
             if own is not None:
                 return own.decide(attempt)
             decision = foreign.decide(attempt)  # type: ignore[union-attr]  # there is one of the two
-            return self._limit(proper_decision(decision, "executor"), elapsed)
+            return self._limit(proper_decision(decision, step), elapsed)
         except Exception as problem:  # noqa: BLE001 - a foreign executor may raise anything; the user's outcome stands
-            self._report("executor", problem)
+            self._report(step, problem)
             return _STRATEGY_FAILED
 
     def _limit(self, decision: RetryDecision, elapsed: float) -> RetryDecision:
@@ -440,6 +483,9 @@ class Session:
         return decision
 
     def _stop_after_wait(self, now: float) -> StopReason | None:
+        if type(self._now) is Reading and self._now.problem is not None:
+            self._mention(self._now.problem)
+            return StopReason.STRATEGY_FAILED
         if self._deadline is not None and now >= self._deadline:
             return StopReason.DEADLINE_EXCEEDED
         stop_when = self.settings.stop_when
@@ -451,19 +497,21 @@ class Session:
             self._report("stop_when", problem)
             return StopReason.STRATEGY_FAILED
 
-    def _end(self, reason: StopReason, outcome: Outcome | None, elapsed: float) -> None:
-        """The call ends without success."""
+    def _end(
+        self, reason: StopReason, outcome: Outcome | None, elapsed: float, *, limited: bool = True
+    ) -> None:
+        """The call ends without success; not `limited` where the classifier itself said so."""
         self._close(False)
         self._trim(outcome)
-        end = CallFailed if reason in NO_LIMIT else CallGaveUp
+        limited = limited and reason not in NO_LIMIT
+        end = CallGaveUp if limited else CallFailed
         if end in self._takers:
             told = self._common(elapsed)
             self._tell(end(*told, reason, error_type_of(outcome), outcome, self._past()))
         if type(outcome) is Raised:
-            limited = reason not in NO_LIMIT
             if self._problems or ((self.number > 1 or limited) and reason not in _NO_NOTE):
-                self._note(outcome.error, reason, elapsed)
-        elif self._is_unsatisfied(reason) and self.settings.unsatisfied == "raise":
+                self._note(outcome.error, reason, elapsed, limited)
+        elif limited and self._is_unsatisfied(reason) and self.settings.unsatisfied == "raise":
             self._exhausted = RetriesExhausted(
                 self.call.name,
                 self.number,
@@ -475,11 +523,9 @@ class Session:
         self._forget(reason)
 
     def _is_unsatisfied(self, reason: StopReason) -> bool:
-        """Whether the value was worth another attempt and a limit refused it."""
-        if reason in NO_LIMIT:
-            return False
+        """Whether the value that a limit refused was worth another attempt."""
         if self._own is not None:
-            return self._own.wanted
+            return self._own.wanted is True
         return reason is not StopReason.STRATEGY_FAILED
 
     def _close(self, succeeded: bool) -> None:
@@ -574,22 +620,29 @@ class Session:
 
     def _report(self, step: str, problem: Exception) -> None:
         """Log what a part of the policy did wrong, and keep a line of it for the note."""
+        handled = getattr(self.cell, "_outcome", None)
+        if type(handled) is Raised:  # in a block, whose own error is being handled: it is no part
+            leave_out(handled.error, problem)
         logger.error("%s: its %s failed", self.call.name, step, exc_info=problem)
         if isinstance(problem, StrategyError):
             text = str(problem)
         else:
             text = f"{step} raised {type(problem).__name__}"
+        self._mention(text)
+
+    def _mention(self, text: str) -> None:
+        """Keep a line for the note."""
         if self._problems is None:
             self._problems = []
         if text not in self._problems:
             self._problems.append(text)
 
-    def _note(self, error: Exception, reason: StopReason, elapsed: float) -> None:
+    def _note(self, error: Exception, reason: StopReason, elapsed: float, limited: bool) -> None:
         """Leave one note on the error, in place of an earlier one by the same function."""
         head = f"retrykit: {self.call.name} gave up after "
         attempts = "1 attempt" if self.number == 1 else f"{self.number} attempts"
         text = f"{head}{attempts} in {elapsed:.1f} s: {reason} ({self._tally()})"
-        if reason is StopReason.NOT_REPLAYABLE:
+        if limited and reason is StopReason.NOT_REPLAYABLE:
             text += _HINT if self.exchange is None else self.exchange.advice
         for problem in self._problems or ():
             text += f"; {problem}"
@@ -618,14 +671,15 @@ def open_plainly(
     cell: LiveAttempt,
     policy: Any,
     started: float,
+    function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Session:
     """The session of a call under the library's own policy, where nothing lies around it."""
     executor = PolicyExecutor(policy, cell)
-    found = executor.one_shots = one_shots_among(args, kwargs)
+    found = executor.one_shots = one_shots_among(function, args, kwargs)
     executor.simple = policy.plain and not found
-    return Session(cell, policy.settings, started, executor)
+    return Session(cell, policy.settings, time.monotonic, started, executor)
 
 
 def open_session(cell: LiveAttempt, factory: Any) -> Session:
@@ -635,9 +689,8 @@ def open_session(cell: LiveAttempt, factory: Any) -> Session:
     what is no executor costs the call its retries and nothing else: this is logged.
     """
     outer = cell._outer
-    policy_for = getattr(factory, "policy_for", None)
-    if policy_for is not None:
-        factory = policy_for(cell.call)
+    while isinstance(factory, Selection):
+        factory = factory.policy_for(cell.call)
     settings = settings_of(factory)
     cap, off = None, False
     if outer is not None or everywhere:
@@ -659,7 +712,9 @@ def open_session(cell: LiveAttempt, factory: Any) -> Session:
                 foreign = executor
     if own is not None:
         own.switch = switch_for(factory, outer, off)
-    session = Session(cell, settings, settings.clock.now(), own, foreign)
+    clock = settings.clock
+    now = time.monotonic if type(clock) is SystemClock else Reading(clock)
+    session = Session(cell, settings, now, now(), own, foreign)
     session.surround(cap, off)
     if problem is not None:
         session._report("policy", problem)
@@ -677,13 +732,17 @@ listeners, they change nothing in how a call is driven.
 def _executor_of(factory: Any, call: Call | None) -> RetryExecutor:
     executor = factory.new_executor(call)
     if not callable(getattr(executor, "decide", None)):
-        raise StrategyError(f"new_executor must answer an executor, got {shown(executor)}")
+        raise StrategyError(f"new_executor must answer an executor, got {told(executor)}")
     return executor  # type: ignore[no-any-return]  # it has decide, and its answers are checked
 
 
 def settings_of(factory: object) -> CallSettings:
     """The factory's `settings`, where it has some; else the defaults."""
-    settings = getattr(factory, "settings", None)
+    try:
+        settings = getattr(factory, "settings", None)
+    except Exception:  # noqa: BLE001 - a foreign factory may raise anything; the call is made
+        logger.exception("the settings of a policy factory failed")
+        return _DEFAULTS
     return settings if isinstance(settings, CallSettings) else _DEFAULTS
 
 
@@ -756,6 +815,17 @@ def finish(session: Session, outcome: Outcome) -> Any:
         finally:
             del exhausted
     return outcome.value
+
+
+def leave_out(error: BaseException, problem: BaseException) -> None:
+    """Take an error off the end of a problem's context: its text is the user's, and not to log."""
+    each: BaseException | None = problem
+    for _ in range(LONGEST_CHAIN):
+        if each is None:
+            return
+        if each.__context__ is error:
+            each.__context__ = None
+        each = each.__context__
 
 
 def trim(error: BaseException) -> None:

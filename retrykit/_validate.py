@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from datetime import timedelta
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -114,6 +115,17 @@ def is_async(value: object) -> bool:
 def is_number(value: object) -> TypeIs[int | float]:
     """Whether `value` is an int or a float and no `bool`."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def told(value: object) -> str:
+    """What may be told of a value that came in a call: a number or a class, else its type's name.
+
+    >>> told(1.5), told("secret")
+    ('1.5', 'a str')
+    """
+    if value is None or isinstance(value, (int, float, type, Enum)):
+        return shown(value)
+    return f"a {type(value).__name__}"
 
 
 def shown(value: object) -> str:

@@ -9,6 +9,7 @@ import itertools
 import math
 import types
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -336,7 +337,8 @@ def test_a_strategys_nonsense_ends_the_call_and_is_told(step: str, answer: Any) 
     [(where, problem)] = made.problems
     assert where == step
     if answer != 10**400:
-        assert str(problem) == f"{step} must answer a finite number of at least 0, got {answer!r}"
+        shown = repr(answer) if isinstance(answer, (int, float)) else f"a {type(answer).__name__}"
+        assert str(problem) == f"{step} must answer a finite number of at least 0, got {shown}"
 
 
 @pytest.mark.parametrize("answer", [0, 3, 2.5, -0.0])
@@ -358,17 +360,28 @@ def test_whole_numbers_and_zero_are_answers_too(step: str, answer: float) -> Non
         assert decision.delay == answer
 
 
-@pytest.mark.parametrize("opinion", [True, 1.5, "retry", RetryReason.TRANSIENT, StopReason.STOPPED])
+@pytest.mark.parametrize(
+    ("opinion", "shown"),
+    [
+        (True, "True"),
+        (1.5, "1.5"),
+        ("hunter2", "a str"),
+        ({"token": "hunter2"}, "a dict"),
+        (RetryAfter, "<class 'retrykit.decision.RetryAfter'>"),
+        (RetryReason.TRANSIENT, "RetryReason.TRANSIENT"),
+        (StopReason.STOPPED, "StopReason.STOPPED"),
+    ],
+)
 @pytest.mark.parametrize("outcome", [Raised(KeyError()), Returned(1)], ids=["error", "value"])
-def test_a_classifier_that_answers_nonsense(outcome: Any, opinion: Any) -> None:
-    """Only a decision or `None` is an opinion; the text shows what came instead."""
+def test_a_classifier_that_answers_nonsense(outcome: Any, opinion: Any, shown: str) -> None:
+    """Only a decision or `None` is an opinion; the text shows what came instead, and no secret."""
     made = executor(classify=lambda attempt: opinion)
     assert made.decide(Attempt(CALL, 1, outcome, 0.0)) == DoNotRetry(StopReason.STRATEGY_FAILED)
-    assert made.wanted is False
+    assert made.wanted is None
     assert made.problems is not None
     assert [step for step, _ in made.problems] == ["classifier"]
     assert str(made.problems[0][1]) == (
-        f"classifier must answer RetryAfter, DoNotRetry or None, got {opinion!r}"
+        f"classifier must answer RetryAfter, DoNotRetry or None, got {shown}"
     )
 
 
@@ -1074,6 +1087,19 @@ def test_one_begun_argument_among_several_is_enough() -> None:
     for arguments in itertools.permutations([fresh_generator(), begun_generator(), 5]):
         call = Call(sum, args=arguments[:1], kwargs=dict(zip("ab", arguments[1:], strict=True)))
         assert executor(call).decide(attempt(call=call)) == DoNotRetry(StopReason.NOT_REPLAYABLE)
+
+
+def test_what_a_partial_holds_is_an_argument_too() -> None:
+    """By position, by keyword, and in a partial of a partial."""
+    for function in (
+        partial(sum, begun_generator()),
+        partial(sum, of=begun_generator()),
+        partial(partial(sum, begun_generator()), 5),
+    ):
+        call = Call(function, args=(0,))
+        assert executor(call).decide(attempt(call=call)) == DoNotRetry(StopReason.NOT_REPLAYABLE)
+    call = Call(partial(sum, fresh_generator()))
+    assert executor(call).decide(attempt(call=call)) == RetryAfter(1.0)
 
 
 def test_an_argument_is_looked_at_after_each_attempt() -> None:

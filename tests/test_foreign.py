@@ -419,3 +419,33 @@ def test_reasons_of_its_own_are_told_as_they_are(clock: VirtualClock) -> None:
         (1, RetryReason.CONFLICT),
         (2, StopReason.REASON_EXHAUSTED),
     ]
+
+
+# Odd shapes
+
+
+class Tenants:
+    """A factory with methods and properties of its own that mean nothing to the library."""
+
+    def policy_for(self, tenant: str) -> RetryPolicy:
+        return {"a": RetryPolicy.on(OSError, backoff=[1, 1], listeners=())}[tenant]
+
+    @property
+    def settings(self) -> Any:
+        raise LookupError("no settings yet")
+
+    def new_executor(self, call: Call, /) -> Any:
+        return self.policy_for(call.args[0]).new_executor(call)
+
+
+@FORMS
+def test_a_factory_may_have_whatever_else_it_likes(
+    form: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its own `policy_for` is not called, and `settings` that cannot be read are the default."""
+
+    def step() -> str:
+        return "value"
+
+    assert form(Tenants(), step, "a") == "value"
+    assert caplog.messages == ["the settings of a policy factory failed"]

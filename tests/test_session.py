@@ -34,7 +34,7 @@ from retrykit import (
 )
 from retrykit._session import watchers
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt
-from retrykit.events import CallGaveUp, RetryScheduled
+from retrykit.events import CallFailed, CallGaveUp, RetryScheduled
 from retrykit.testing import VirtualClock
 
 POLICY = RetryPolicy.on(ConnectionError, attempts=3, backoff=[0] * 10_000, listeners=())
@@ -811,3 +811,98 @@ def test_who_watches_the_process_is_told_how_each_call_ended(form: Any) -> None:
         ]
     finally:
         watchers.remove(watch)
+
+
+class Unreadable(VirtualClock):
+    """A clock that answers `answers` in turn, then goes on as its class does."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__()
+        self.answers = list(answers)
+
+    def now(self) -> float:
+        if not self.answers:
+            return super().now()
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([LookupError("broken")], "clock raised LookupError"),
+        ([0.0, LookupError("broken")], "clock raised LookupError"),
+        ([0.0, float("nan")], "clock must answer a finite number, got nan"),
+        ([0.0, None], "clock raised TypeError"),
+    ],
+)
+def test_a_clock_that_cannot_be_read_never_takes_the_users_error(
+    form: Any, answers: list[Any], said: str
+) -> None:
+    """The call ends after the wait with the user's own error, and the note says why."""
+    mine = ConnectionError("mine")
+
+    def function() -> None:
+        raise mine
+
+    policy = WATCHED.replace(clock=Unreadable(*answers))
+    with pytest.raises(ConnectionError) as caught:
+        form(policy, function)
+    assert caught.value is mine
+    (note,) = mine.__notes__
+    assert said in note
+    assert "strategy_failed" in note
+
+
+def test_a_clock_that_cannot_be_read_never_takes_the_users_value() -> None:
+    """What was returned is returned."""
+    clock = Unreadable(*[LookupError("broken")] * 10)
+    assert WATCHED.replace(clock=clock).call(lambda: "value") == "value"
+
+
+def test_a_clock_without_a_wall_costs_the_retries_and_nothing_else() -> None:
+    """It is the clock that is named."""
+
+    class NoWall(VirtualClock):
+        def wall(self) -> float:
+            raise LookupError("broken")
+
+    policy = POLICY.replace(clock=NoWall(), classify=lambda attempt: RetryAfter())
+    error = outcome_of(lambda: policy.call(failing(ConnectionError)))
+    assert "clock raised LookupError" in error.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    "reason", [each for each in StopReason if each is not StopReason.SUCCEEDED]
+)
+def test_whatever_reason_a_classifier_gives_it_is_no_limit(reason: StopReason) -> None:
+    """The value is returned, the error has no note after one attempt; both calls failed."""
+    told: list[Any] = []
+    policy = RetryPolicy(
+        classify=lambda attempt: DoNotRetry(reason), listeners=(told.append,), clock=VirtualClock()
+    )
+    assert policy.call(lambda: "value") == "value"
+    assert (type(told[-1]), told[-1].reason) == (CallFailed, reason)
+    error = outcome_of(lambda: policy.call(failing(ConnectionError)))
+    assert not hasattr(error, "__notes__")
+    assert (type(told[-1]), told[-1].reason) == (CallFailed, reason)
+
+
+@FORMS
+def test_what_a_broken_part_leaves_in_the_log_shows_nothing_of_the_call(
+    form: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither the text of the user's error nor what a classifier answered in a decision's place."""
+
+    def function() -> None:
+        raise ConnectionError("hunter2")
+
+    for classify in (broken, lambda attempt: {"token": "hunter2"}):
+        with pytest.raises(ConnectionError) as caught:
+            form(POLICY.replace(classify=classify), function)
+        assert "hunter2" not in caught.value.__notes__[0]
+    assert len(caplog.records) == 2
+    assert "hunter2" not in caplog.text

@@ -18,7 +18,7 @@ from retrykit._decorator import PolicyLike, _checked_policy, _resolved
 from retrykit._exchange import Exchange
 from retrykit._fields import checked
 from retrykit._forms import ASYNC, PLAIN, start
-from retrykit._session import StandardPolicy, settings_of
+from retrykit._session import Selection, StandardPolicy, settings_of
 from retrykit._validate import shown
 from retrykit.facts._headers import Headers
 from retrykit.facts._shapes import get
@@ -293,9 +293,8 @@ class Retries:
         elif own is not None and own is not POLICY_S_OWN:
             policy = _checked_policy(own)
         factory: Any = _resolved(policy, exchange)
-        policy_for = getattr(factory, "policy_for", None)
-        if policy_for is not None:
-            factory = policy_for(exchange)
+        while isinstance(factory, Selection):
+            factory = factory.policy_for(exchange)
         settings = settings_of(factory)
         now = settings.clock.now()
         deadline = fields.get("deadline", settings.deadline)

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final
 
 from retrykit._frozen import FrozenMap
+from retrykit._session import Selection
 from retrykit._validate import shown
 from retrykit._value import Value
 from retrykit.facts._shapes import request_of
@@ -23,7 +24,7 @@ _WILD: Final = re.compile(r"(\*\*|\*|\{[^{}/]*\})")
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
-class ByEndpoint(Value):
+class ByEndpoint(Value, Selection):
     """A policy factory that picks a policy by the request's method and path.
 
     Made by `by_endpoint`, which says how patterns are written.
