@@ -7,10 +7,10 @@ One attempt covers sending the request and reading the response's headers; for a
 streamed, reading the body as well: one that breaks off is retried. A streamed call (`stream=True`)
 is committed once its headers are there. The session's response hooks run when retrying is over.
 
-Each redirect is a call of its own, with all its attempts and a deadline of its own; the session
-reads its body. When retrying ends, the last response is handed over open and readable, or the last
-error raised. A response that is let go is released before the wait: a small rest of its body is
-read, so that the connection can be used again, and a large one is closed.
+Each redirect is a call of its own, with all its attempts; a deadline is one for all of them, and
+the session reads their bodies. When retrying ends, the last response is handed over open and
+readable, or the last error raised. A response that is let go is released before the wait: a small
+rest of its body is read, so that the connection can be used again, and a large one is closed.
 
 A request says for itself how it is retried where it is sent:
 
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import weakref
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -53,7 +54,8 @@ except ModuleNotFoundError as error:
     if error.name != "requests":
         raise
     raise ImportError(
-        "retrykit.http.requests needs requests: pip install 'retrykit[requests]'", name=error.name
+        "retrykit.http.requests needs requests: install retrykit with the extra [requests]",
+        name=error.name,
     ) from error
 
 import urllib3.exceptions
@@ -199,6 +201,8 @@ class _Exchange(HttpExchange):
         super().__init__(type(adapter).send, adapter, template, body)
         self.limited = False
         self._keyless = False
+        if follows is not None and follows.is_followed(request):
+            self.began = follows.began
         if follows is not None and follows.spent and request.body is not None:
             raise UnrewindableBodyError(
                 "The body can be sent only once, and it was, before the redirect.", request=request
@@ -222,6 +226,8 @@ class _Exchange(HttpExchange):
         template = self.args[0]
         target = SessionRedirectMixin().get_redirect_target(response) or ""
         return _Redirect(
+            weakref.ref(response),
+            self.began,
             template.hooks,
             template.url,
             urldefrag(urljoin(response.url, requote_uri(target)))[0],
@@ -232,7 +238,7 @@ class _Exchange(HttpExchange):
 
     def let_go(self, response: Any) -> None:
         try:
-            if response.status_code != MISDIRECTED:
+            if response.raw.tell() == 0 and response.status_code != MISDIRECTED:
                 _take(response, MOST_DRAINED, drain_time())
         finally:
             response.__dict__.pop("iter_content", None)
@@ -242,6 +248,9 @@ class _Exchange(HttpExchange):
 class _Redirect(NamedTuple):
     """A redirect that was answered, for the session to follow or not."""
 
+    response: weakref.ref[requests.Response]
+    began: float | None
+    """When the call began that was answered so, or the first of a row."""
     hooks: object
     """Of the request: a session's copies of it have the very same."""
     url: str
@@ -254,6 +263,11 @@ class _Redirect(NamedTuple):
 
     def leads_to(self, request: requests.PreparedRequest) -> bool:
         return request.hooks is self.hooks and urldefrag(request.url or "")[0] == self.target
+
+    def is_followed(self, request: requests.PreparedRequest) -> bool:
+        """Whether it is the session that goes on, and not the caller, with `response.next`."""
+        response = self.response()
+        return response is not None and response.next is not request
 
     def is_left_by(self, request: requests.PreparedRequest) -> bool:
         """Whether the request goes to another origin, as requests sees it for credentials."""

@@ -7,10 +7,10 @@ One attempt covers getting a connection from the pool, sending the request, and 
 response: the whole of it, or with `preload_content=False` its headers, after which the call is
 committed.
 
-Each redirect is a call of its own, with all its attempts and a deadline of its own. When retrying
-ends, the last response is handed over open and readable, or the last error raised: the error
-itself, in no `MaxRetryError`. A response that is let go is released before the wait: a small rest
-of its body is read, so that the connection can be used again, and a large one is closed.
+Each redirect is a call of its own, with all its attempts; a deadline is one for all of them. When
+retrying ends, the last response is handed over open and readable, or the last error raised: the
+error itself, in no `MaxRetryError`. A response that is let go is released before the wait: a small
+rest of its body is read, so that the connection can be used again, and a large one is closed.
 
 A request says for itself how it is retried:
 
@@ -51,7 +51,8 @@ except ModuleNotFoundError as error:
     if error.name != "urllib3":
         raise
     raise ImportError(
-        "retrykit.http.urllib3 needs urllib3: pip install 'retrykit[urllib3]'", name=error.name
+        "retrykit.http.urllib3 needs urllib3: install retrykit with the extra [urllib3]",
+        name=error.name,
     ) from error
 
 from urllib3 import HTTPHeaderDict
@@ -206,7 +207,10 @@ class _Exchange(HttpExchange):
             raise UnrewindableBodyError(
                 "The body can be sent only once, and it was, before the redirect."
             )
-        return _Exchange(self.instance, Request(method, url, options["headers"]), body, self.own)
+        request = Request(method, url, options["headers"])
+        exchange = _Exchange(self.instance, request, body, self.own)
+        exchange.began = self.began  # one deadline for all of the way
+        return exchange
 
     def run(self, attempt: Callable[[Request], Any]) -> Any:
         """Make the call, as its manager is set up."""
@@ -238,7 +242,7 @@ class _Exchange(HttpExchange):
 
     def let_go(self, response: Any) -> None:
         try:
-            if response.status != MISDIRECTED:
+            if response.tell() == 0 and response.status != MISDIRECTED:
                 _take(response, MOST_DRAINED, drain_time())
         finally:
             self.close(response)
@@ -308,7 +312,6 @@ def _retrying(pool_class: type) -> Any:
 
 def _take(response: Any, most: float, left: Callable[[], float | None]) -> list[bytes] | None:
     """Read the body and keep it; where it is longer than `most`, read its beginning and give it."""
-    untouched = response.tell() == 0
     begun: list[bytes] = []
     size = 0
     for piece in in_time(response, left):
@@ -316,8 +319,7 @@ def _take(response: Any, most: float, left: Callable[[], float | None]) -> list[
         size += len(piece)
         if size > most:
             return begun
-    if untouched:
-        _keep(response, begun)
+    _keep(response, begun)
     return None
 
 

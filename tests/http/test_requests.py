@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import mmap
@@ -14,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -651,16 +653,40 @@ def test_a_large_error_that_is_final_is_handed_over_whole(serve: Serve, open_ses
     assert free(session) == 1
 
 
-def test_a_large_error_that_breaks_off_late_is_the_clients_error(
-    serve: Serve, open_session: Open
+def spoilt() -> bytes:
+    """A compressed body of 2 MB that is fine for three quarters."""
+    random = Random(1)
+    packed = bytearray(gzip.compress(random.randbytes(1_000_000).hex().encode(), 1))
+    rest = len(packed) // 4
+    packed[-rest:] = random.randbytes(rest)
+    return bytes(packed)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (
+            truncated(b"x" * 3_000_000, 4_000_000, status=404),
+            requests.exceptions.ChunkedEncodingError,
+        ),
+        (
+            answer(404, {"Content-Encoding": "gzip"}, spoilt()),
+            requests.exceptions.ContentDecodingError,
+        ),
+    ],
+    ids=["broken off", "spoilt"],
+)
+def test_a_large_error_that_goes_wrong_late_is_the_clients_error(
+    fault: Step, error: type[Exception], serve: Serve, open_session: Open
 ) -> None:
     """Past its beginning nobody retries it, and its connection is free."""
-    server = serve(then=truncated(b"x" * 3_000_000, 4_000_000, status=404))
+    server = serve(then=fault)
     session = open_session(pool_maxsize=1, pool_block=True)
-    with pytest.raises(requests.exceptions.ChunkedEncodingError) as caught:
+    with pytest.raises(error) as caught:
         session.get(server.url(), timeout=LONG)
     assert caught.tb is not None  # it holds the response
     assert free(session) == 1
+    assert len(server.requests) == 1
 
 
 def test_a_compressed_body_that_is_broken_is_an_error_and_no_leak(
@@ -724,6 +750,30 @@ def test_a_response_let_go_stays_readable_if_the_wait_was_the_end(
     session = open_session(policy=QUICK.replace(stop_when=stop, clock=Stopping()))
     response = session.get(server.url(), stream=True)
     assert (response.status_code, response.content) == (503, b"busy")
+
+
+@pytest.mark.parametrize("body", [LARGE, b"busy"])
+@pytest.mark.parametrize("framing", [{}, {"chunked": True}])
+def test_a_response_let_go_is_never_half_of_one(
+    body: bytes, framing: dict[str, bool], serve: Serve, open_session: Open
+) -> None:
+    """Nothing is there of a body that was too large to be kept, or read in part by a classifier."""
+    stop = threading.Event()
+
+    class Stopping(VirtualClock):
+        def sleep(self, seconds: float, /) -> None:
+            stop.set()
+
+    def look(attempt: Attempt) -> None:
+        if body != LARGE:
+            assert next(attempt.value.iter_content(2)) == b"bu"
+
+    server = serve(then=answer(503, body=body, **framing))
+    policy = http_policy(classify=look, stop_when=stop, clock=Stopping(), listeners=())
+    session = open_session(policy=policy, pool_maxsize=1, pool_block=True)
+    response = session.get(server.url(), stream=True)
+    assert (response.status_code, response.content) == (503, b"")
+    assert free(session) == 1
 
 
 # Waits
@@ -848,8 +898,6 @@ def test_a_body_in_time_is_read_as_ever(
     options: dict[str, bool], serve: Serve, open_session: Open
 ) -> None:
     """In every framing, compressed or not."""
-    import gzip
-
     plain = bytes(range(256)) * 4000
     server = serve(
         answer(503, body=b"x"),
@@ -858,7 +906,9 @@ def test_a_body_in_time_is_read_as_ever(
     )
     session = open_session(policy=QUICK.replace(attempt_timeout=LONG))
     assert session.get(server.url()).content == plain
-    assert session.get(server.url()).content == plain
+    response = session.get(server.url())
+    assert response.content == plain
+    assert "stream" not in vars(response.raw)  # it is urllib3's own again
 
 
 def test_answers_that_end_oddly_are_read_in_time(serve: Serve, open_session: Open) -> None:
@@ -973,6 +1023,24 @@ def test_credentials_stay_behind(serve: Serve, open_session: Open) -> None:
     assert response.status_code == 200
     assert [request.header("Authorization") is None for request in here.requests] == [False] * 2
     assert [request.header("Authorization") for request in there.requests] == [None] * 2
+
+
+def test_one_deadline_for_all_of_the_way(serve: Serve, open_session: Open) -> None:
+    """What the steps before took is gone for the next; not so for a caller that goes on himself."""
+    timeouts.clear()
+    clock = VirtualClock()
+    server = serve(answer(503), redirect("/b"), answer(503), redirect("/c"), answer())
+    policy = QUICK.replace(clock=clock, backoff=Constant(3), deadline=10)
+    session = open_session(Recorded(policy=policy))
+    assert session.get(server.url("/a")).status_code == 200
+    assert [each.total for each in timeouts] == [10.0, 7.0, 7.0, 4.0, 4.0]
+    timeouts.clear()
+    server = serve(redirect("/b"), answer())
+    response = session.get(server.url("/a"), allow_redirects=False)
+    clock.spend(60)
+    assert response.next is not None
+    assert session.send(response.next).status_code == 200
+    assert [each.total for each in timeouts] == [10.0, 10.0]
 
 
 def test_redirects_without_end(serve: Serve, open_session: Open) -> None:
@@ -1374,7 +1442,7 @@ def test_without_requests_the_extra_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == (
-        "retrykit.http.requests needs requests: pip install 'retrykit[requests]'"
+        "retrykit.http.requests needs requests: install retrykit with the extra [requests]"
     )
 
 

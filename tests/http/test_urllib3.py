@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -639,14 +640,24 @@ def test_a_large_error_that_is_final_is_handed_over_whole(serve: Serve, open_poo
     assert free(pool, server) == 1
 
 
+def spoilt() -> bytes:
+    """A compressed body of 2 MB that is fine for three quarters."""
+    random = Random(1)
+    packed = bytearray(gzip.compress(random.randbytes(1_000_000).hex().encode(), 1))
+    rest = len(packed) // 4
+    packed[-rest:] = random.randbytes(rest)
+    return bytes(packed)
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
         (truncated(b"x" * 3_000_000, 4_000_000, status=404), ProtocolError),
         (answer(200, {"Content-Encoding": "gzip"}, b"not gzip" + LARGE), DecodeError),
         (answer(404, {"Content-Encoding": "gzip"}, b"not gzip" + LARGE), DecodeError),
+        (answer(404, {"Content-Encoding": "gzip"}, spoilt()), DecodeError),
     ],
-    ids=["breaks off late", "no gzip", "an error, and no gzip"],
+    ids=["breaks off late", "no gzip", "an error, and no gzip", "spoilt late"],
 )
 def test_an_unreadable_body_is_an_error_and_no_leak(
     fault: Step, error: type[Exception], serve: Serve, open_pool: Open
@@ -729,6 +740,30 @@ def test_a_response_let_go_stays_readable_if_the_wait_was_the_end(
     pool = open_pool(policy=QUICK.replace(stop_when=stop, clock=Stopping()))
     response = pool.request("GET", server.url(), preload_content=False)
     assert (response.status, response.data) == (503, b"busy")
+
+
+@pytest.mark.parametrize("body", [LARGE, b"busy"])
+@pytest.mark.parametrize("framing", [{}, {"chunked": True}])
+def test_a_response_let_go_is_never_half_of_one(
+    body: bytes, framing: dict[str, bool], serve: Serve, open_pool: Open
+) -> None:
+    """Nothing is there of a body that was too large to be kept, or read in part by a classifier."""
+    stop = threading.Event()
+
+    class Stopping(VirtualClock):
+        def sleep(self, seconds: float, /) -> None:
+            stop.set()
+
+    def look(attempt: Attempt) -> None:
+        if body != LARGE:
+            assert next(attempt.value.stream(2)) == b"bu"
+
+    server = serve(then=answer(503, body=body, **framing))
+    policy = http_policy(classify=look, stop_when=stop, clock=Stopping(), listeners=())
+    pool = open_pool(policy=policy, **ONE)
+    response = pool.request("GET", server.url(), preload_content=False)
+    assert (response.status, response.data) == (503, b"")
+    assert free(pool, server) == 1
 
 
 # Waits
@@ -1005,6 +1040,15 @@ def test_a_redirect_may_be_handed_over(
     assert len(server.requests) == 1
 
 
+def test_one_deadline_for_all_of_the_way(serve: Serve, open_pool: Open) -> None:
+    """What the steps before took is gone for the next."""
+    server = serve(answer(503), redirect("/b"), answer(503), redirect("/c"), answer())
+    policy = QUICK.replace(clock=VirtualClock(), backoff=Constant(3), deadline=10)
+    pool = open_pool(kind=Recorded, policy=policy)
+    assert pool.request("GET", server.url("/a")).status == 200
+    assert [each["timeout"].total for each in handed] == [10.0, 7.0, 7.0, 4.0, 4.0]
+
+
 def test_redirects_without_end(serve: Serve, open_pool: Open) -> None:
     """urllib3's own limit of three holds, or the one that was given."""
     again = redirect("/again")
@@ -1263,14 +1307,16 @@ def test_a_bad_policy_is_refused(policy: Any) -> None:
 
 def test_a_manager_is_a_manager(serve: Serve, open_pool: Open) -> None:
     """urllib3's own arguments by position, its headers, its pools by themselves."""
-    pool = open_pool(3, {"X-Own": "here"})
-    server = serve(answer(503), answer(), then=answer(503))
+    pool = open_pool(3, {"X-Own": "here"}, idempotency_key=True)
+    server = serve(answer(503), answer(), answer(), answer(), then=answer(503))
     assert pool.request("GET", server.url()).status == 200
-    assert [request.header("X-Own") for request in server.requests] == ["here"] * 2
+    assert pool.urlopen("GET", server.url()).status == 200
+    assert pool.urlopen("POST", server.url(), headers=None).status == 200
+    assert [request.header("X-Own") for request in server.requests] == ["here"] * 4
     alone = pool.connection_from_url(server.url())
     assert repr(alone).startswith("<")
     assert alone.urlopen("GET", "/", retries=False).status == 503
-    assert len(server.requests) == 3
+    assert len(server.requests) == 5
 
 
 @pytest.mark.parametrize("fault", [answer(503), reset, truncated(), answer(429)])
@@ -1340,7 +1386,7 @@ def test_without_urllib3_the_extra_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == (
-        "retrykit.http.urllib3 needs urllib3: pip install 'retrykit[urllib3]'"
+        "retrykit.http.urllib3 needs urllib3: install retrykit with the extra [urllib3]"
     )
 
 
