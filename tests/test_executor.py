@@ -156,6 +156,13 @@ def test_a_policy_makes_what_the_protocol_asks_for() -> None:
     assert shared.new_executor(CALL) is not shared.new_executor(CALL)
 
 
+def test_before_its_first_decision_an_executor_owes_nothing() -> None:
+    """Nothing is wanted, paid for or wrong, and a wait would be the backoff's."""
+    made = executor()
+    assert not made.wanted
+    assert (made.source, made.paid, made.problems) == ("backoff", None, None)
+
+
 # The order of a decision
 
 
@@ -316,6 +323,36 @@ class Answers:
 
     def bounds(self) -> Any:
         return iter(())
+
+
+def raising_late() -> Any:
+    yield 1.0
+    raise LookupError("broken")
+
+
+class BreaksLate(Answers):
+    def delays(self, rng: Random) -> Any:
+        return raising_late()
+
+
+@pytest.mark.parametrize("backoff", [BreaksLate(), Answers(1.0, "soon")], ids=["raises", "text"])
+@pytest.mark.parametrize("fields", [{}, {"budget": Recorder()}], ids=["plain", "with a budget"])
+def test_a_backoff_may_break_later_in_a_call(backoff: Any, fields: Any) -> None:
+    """What it does wrong at the second retry is told as at the first."""
+    made = executor(backoff=backoff, **fields)
+    assert waits(made, Wish(), Wish()) == [1.0, StopReason.STRATEGY_FAILED]
+    assert made.problems is not None
+    assert [step for step, _ in made.problems] == ["backoff"]
+
+
+def test_a_classifier_that_breaks_later_wants_nothing_more() -> None:
+    """What it wanted before is not what it wants now."""
+    answers = iter([lambda attempt: RetryAfter(), broken])
+    made = executor(classify=lambda attempt: next(answers)(attempt))
+    assert waits(made, Wish()) == [1.0]
+    assert made.wanted
+    assert made.decide(attempt(number=2)) == DoNotRetry(StopReason.STRATEGY_FAILED)
+    assert not made.wanted
 
 
 NONSENSE = [-1.0, -1e-300, math.nan, math.inf, -math.inf, True, "1", 1j, 10**400]
