@@ -34,6 +34,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import weakref
+from contextlib import suppress
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
@@ -265,10 +266,15 @@ class _Exchange(HttpExchange):
 
     async def rewind_async(self) -> None:
         """Before an attempt: the body stands where it stood at first."""
-        if self._sent is not None:
-            await self._sent.close()  # what still sends it has been told to stop
+        await self._stop_sending()
         if self.body is not None:
             await self.body.rewind_async()
+
+    async def _stop_sending(self) -> None:
+        """Wait until nothing of the last attempt is sent any more: it has been told to stop."""
+        if self._sent is not None:
+            with suppress(Exception):  # how it ended is of no account now
+                await self._sent.close()
 
     def again(self, template: ClientRequest) -> ClientRequest:
         """A copy for one attempt."""
@@ -345,8 +351,7 @@ class _Exchange(HttpExchange):
                 response.close()
             if response.status == MISDIRECTED:
                 _close_connection(response)
-        if self._sent is not None:
-            await self._sent.close()  # the connection is free only when nothing is sent any more
+        await self._stop_sending()  # only then is the connection free
 
 
 class _Step:
