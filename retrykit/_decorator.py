@@ -8,6 +8,7 @@ first attempt, a call that succeeds makes no session and no executor.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import time
@@ -143,6 +144,14 @@ class BoundRetried(BoundFunctionWrapper[Any, Any]):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return self.__reduce__()
+
+    def __copy__(self) -> Any:
+        take, of = self.__reduce__()
+        return take(*of)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        take, of = self.__reduce__()
+        return take(*copy.deepcopy(of, memo))  # a class is its own copy
 
 
 class Retried(FunctionWrapper[Any, Any]):
@@ -413,7 +422,12 @@ def _checked_policy(policy: Any) -> Any:
         raise TypeError(
             f"policy must be an instance, got the class {policy.__name__}: call it first"
         )
-    if isinstance(policy, str) or callable(getattr(policy, "new_executor", None)):
+    if isinstance(policy, str):
+        return policy
+    makes = getattr(policy, "new_executor", None)
+    if callable(makes):
+        if is_async(makes):
+            raise TypeError(f"policy must have a plain new_executor, got the async {shown(makes)}")
         return policy
     if callable(policy) and not is_async(policy):
         return policy

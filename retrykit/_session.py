@@ -24,7 +24,7 @@ from retrykit._executor import (
     one_shots_among,
     proper_decision,
 )
-from retrykit._validate import INFINITY, told
+from retrykit._validate import INFINITY, is_async, told
 from retrykit.classify import LONGEST_CHAIN
 from retrykit.clock import SystemClock
 from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
@@ -731,8 +731,11 @@ listeners, they change nothing in how a call is driven.
 
 def _executor_of(factory: Any, call: Call | None) -> RetryExecutor:
     executor = factory.new_executor(call)
-    if not callable(getattr(executor, "decide", None)):
+    decide = getattr(executor, "decide", None)
+    if not callable(decide):
         raise StrategyError(f"new_executor must answer an executor, got {told(executor)}")
+    if is_async(decide):
+        raise StrategyError("decide must be a plain method, got an async one")
     return executor  # type: ignore[no-any-return]  # it has decide, and its answers are checked
 
 

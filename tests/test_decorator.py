@@ -11,6 +11,7 @@ import functools
 import inspect
 import pickle
 import types
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -946,3 +947,33 @@ def test_a_listener_of_a_base_class_is_told_of_a_call_that_succeeds_at_once() ->
 
     assert fetch() == "fetched"
     assert told == ["AttemptStarted", "CallSucceeded"]
+
+
+def test_a_bound_method_that_wrapt_bound_copies_as_others_do() -> None:
+    """A deep copy of what holds one works: of the class it is the same, of an object it moves."""
+
+    class Holder:
+        @retry
+        @classmethod
+        def of_class(cls) -> Any:
+            return cls
+
+        @retry
+        def numbers(self) -> Iterator[Any]:
+            yield self
+
+    holder = Holder()
+    copied = copy.deepcopy({"holder": holder, "of": Holder.of_class, "numbers": holder.numbers})
+    assert copied["of"]() is Holder
+    assert next(copied["numbers"]()) is copied["holder"] is not holder
+    assert next(copy.copy(holder.numbers)()) is holder
+
+
+def test_an_async_factory_is_refused() -> None:
+    """Executors are made and asked without waiting."""
+
+    class Factory:
+        async def new_executor(self, call: Call, /) -> Any: ...
+
+    with pytest.raises(TypeError, match=r"^policy must have a plain new_executor, got the async"):
+        retry(policy=Factory())  # type: ignore[arg-type]

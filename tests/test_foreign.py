@@ -449,3 +449,24 @@ def test_a_factory_may_have_whatever_else_it_likes(
 
     assert form(Tenants(), step, "a") == "value"
     assert caplog.messages == ["the settings of a policy factory failed"]
+
+
+class Awaiting:
+    """An executor that has to be awaited."""
+
+    def new_executor(self, call: Call, /) -> Awaiting:
+        return self
+
+    async def decide(self, attempt: Attempt, /) -> Any: ...
+
+
+@FORMS
+def test_an_async_executor_costs_the_retries_and_nothing_else(form: Any) -> None:
+    """It is never asked, so nothing is left that was never awaited."""
+
+    def step() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        form(Awaiting(), step)
+    assert "decide must be a plain method" in caught.value.__notes__[0]
