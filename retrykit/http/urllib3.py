@@ -234,11 +234,7 @@ class _Exchange(HttpExchange):
 
     def read_rest(self, response: Any) -> None:
         """Read what there still is of the body."""
-        try:
-            _keep(response, [*(self.begun or ()), response.read()])
-        except BaseException:
-            self.close(response)
-            raise
+        _keep(response, [*(self.begun or ()), response.read()])
 
     def let_go(self, response: Any) -> None:
         try:

@@ -1085,6 +1085,13 @@ def test_a_request_without_retries_is_made_once(
     assert len(server.requests) == 2
 
 
+def test_a_request_that_says_more_goes_by_that(serve: Serve, open_pool: Open) -> None:
+    """`retrykit` before `retries`."""
+    server = serve(then=answer(503))
+    open_pool().request("GET", server.url(), retries=False, retrykit={"attempts": 2})
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize(
     "retries",
     [
