@@ -74,9 +74,11 @@ def async_library() -> Any:
     neither runs.
     """
     asyncio: ModuleType | None = sys.modules.get("asyncio")
-    if asyncio is not None and asyncio._get_running_loop() is not None:
-        return asyncio
     trio: ModuleType | None = sys.modules.get("trio")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        # As a guest, Trio runs inside of asyncio's loop, and in none of its tasks.
+        guest = trio is not None and asyncio.current_task() is None and in_trio(trio)
+        return trio if guest else asyncio
     if trio is not None and in_trio(trio):
         return trio
     raise RuntimeError("retrykit waits on asyncio or Trio, and neither runs here")

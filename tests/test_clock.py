@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 
+from retrykit import current_attempt, retry
 from retrykit.clock import (
     LONGEST_SLEEP,
     Clock,
@@ -123,3 +124,26 @@ def test_what_is_not_loaded_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delitem(sys.modules, "asyncio")
     assert in_event_loop() is False
     assert "trio" not in sys.modules
+
+
+def test_trio_as_a_guest_of_asyncio_is_trio_and_its_host_is_asyncio() -> None:
+    """Both run in one thread, and each task waits on its own."""
+
+    @retry(on=OSError, backoff=[0.001], listeners=(), attempt_timeout=10)
+    async def fetch() -> str:
+        if current_attempt().number == 1:
+            raise OSError
+        return async_library().__name__
+
+    async def host() -> tuple[str, str]:
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[Any] = loop.create_future()
+        trio.lowlevel.start_guest_run(
+            fetch,
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+            done_callback=ended.set_result,
+        )
+        here = await fetch()
+        return here, (await ended).unwrap()
+
+    assert asyncio.run(host()) == ("asyncio", "trio")
