@@ -43,7 +43,8 @@ def of_plan(name: str, plan: Plan) -> dict[str, Any]:
         ],
         "attempts_in_outage": _finite(plan.in_outage),
         "worst_case": {
-            "attempts": plan.worst.attempts,
+            "attempts": _finite(plan.worst.attempts),
+            "by_deadline": plan.worst.by_deadline,
             "waits": _finite(plan.worst.waits),
             "total": _finite(plan.worst.total),
             "server_wait": _finite(plan.worst.server_wait),

@@ -71,8 +71,10 @@ class Caution(NamedTuple):
 class Worst(NamedTuple):
     """The slowest case: every wait is the longest, every attempt fails."""
 
-    attempts: int
-    """How many are made before the deadline."""
+    attempts: float
+    """How many are made."""
+    by_deadline: bool
+    """Whether it is the deadline that allows no more."""
     waits: float
     """Their waits together, in seconds; infinite where nothing ends them."""
     total: float | None
@@ -88,9 +90,14 @@ class Plan:
     policy: RetryPolicy
     reason: RetryReason | None
     attempts: float
+    """What the policy allows for this reason."""
+    possible: float
+    """What the backoff has waits for, of them."""
     attempt_time: float
     rates: tuple[float, ...]
     rows: tuple[Row, ...]
+    left_out: float
+    """How many attempts more there may be than rows."""
     worst: Worst
     refused_after: float | None
     """How many retries the budget pays for in an outage; `None` where there is none to ask."""
@@ -104,13 +111,8 @@ class Plan:
         calls. At least, where there are more of them than rows; infinite where nothing ends them.
         """
         if self.policy.deadline is None:
-            return math.inf if math.isinf(self.worst.waits) else self.worst.attempts
+            return self.possible
         return sum(row.reached for row in self.rows)
-
-    @property
-    def left_out(self) -> float:
-        """How many more attempts the policy allows than there are rows."""
-        return max(self.attempts - len(self.rows), 0)
 
 
 def make_plan(
@@ -150,9 +152,11 @@ def make_plan(
         policy=policy,
         reason=reason,
         attempts=attempts,
+        possible=case.possible(),
         attempt_time=attempt_time,
         rates=tuple(rates),
         rows=table,
+        left_out=case.possible() - rows if len(table) == rows else 0,
         worst=worst,
         refused_after=refused_after,
         cautions=tuple(case.cautions(table, worst, refused_after)),
@@ -216,24 +220,35 @@ class _Case(NamedTuple):
                 starts[step].append(now)
         return waits, starts
 
+    def possible(self) -> float:
+        """The attempts that the backoff has waits for."""
+        waits = sum(1 for _ in self._bounds())
+        return self.attempts if waits == MOST_STEPS else waits + 1
+
     def worst(self) -> Worst:
         deadline = self.policy.deadline
         timeout = self.policy.attempt_timeout
         slow = self.attempt_time if timeout is None else timeout
-        made, waits, now = 1, 0.0, slow
+        made, waits, now, high = 1.0, 0.0, slow, 0.0
+        cut = False
         for _, high in self._bounds():
             if deadline is not None and now + high >= deadline:
+                cut = True
                 break
             made += 1
             waits += high
             now += high + slow
-        else:
-            if self.attempts == math.inf and deadline is None and made > MOST_STEPS:
-                waits = now = math.inf
+        possible = self.possible()
+        if not cut and made < possible:
+            # Of so many that not all were looked at, the others are at least like the last.
+            endless = possible == math.inf and deadline is None
+            waits = math.inf if endless else waits + (min(possible, 1e18) - made) * high
+            now = math.inf if endless else now + (min(possible, 1e18) - made) * (high + slow)
+            made = possible
         total = None if timeout is None else now
         if deadline is not None:
             total = deadline if total is None else min(total, deadline)
-        return Worst(made, waits, total, self._server_wait())
+        return Worst(made, cut, waits, total, self._server_wait())
 
     def _server_wait(self) -> float | None:
         heeds = self.policy.server_delay
@@ -254,7 +269,7 @@ class _Case(NamedTuple):
             yield Caution("no_retries", "nothing is retried: one attempt is all there is")
             return
         bounds = list(islice(self._bounds(), ROWS))
-        if attempts == math.inf and deadline is None and math.isinf(worst.waits):
+        if math.isinf(worst.waits):
             yield Caution(
                 "unbounded",
                 "nothing ends a call: attempts has no limit, and there is no deadline",
@@ -270,8 +285,8 @@ class _Case(NamedTuple):
             yield Caution(
                 "no_jitter", "no jitter: clients that fail together come back together, each time"
             )
-        possible = 1 + sum(1 for _ in self._bounds())
-        if attempts != math.inf and possible < min(attempts, MOST_STEPS):
+        possible = self.possible()
+        if possible < attempts != math.inf:
             yield Caution(
                 "backoff_ends",
                 f"{_range(possible + 1, attempts)} never made: the backoff ends after"
@@ -289,7 +304,7 @@ class _Case(NamedTuple):
             yield from _budget_cautions(policy.budget, self.reason, refused_after)
 
     def _past_deadline(
-        self, deadline: float, possible: int, rows: tuple[Row, ...]
+        self, deadline: float, possible: float, rows: tuple[Row, ...]
     ) -> Iterator[Caution]:
         now = 0.0
         reachable = 1
@@ -298,6 +313,8 @@ class _Case(NamedTuple):
             if now >= deadline:
                 break
             reachable += 1
+        else:
+            reachable = max(reachable, int(possible))  # of very many, the first say nothing else
         if reachable < possible:
             yield Caution(
                 "unreachable",

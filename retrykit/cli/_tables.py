@@ -79,7 +79,7 @@ def _summary(plan: Plan) -> list[str]:
         text += f", {duration(policy.attempt_timeout)} for each attempt"
     if policy.deadline is None:
         text += ", no deadline"
-    elif worst.attempts < plan.attempts:
+    elif worst.by_deadline:
         text += f": the deadline of {duration(policy.deadline)} allows no more"
     else:
         text += f": within the deadline of {duration(policy.deadline)}"

@@ -107,6 +107,13 @@ def test_many_attempts_are_not_all_shown() -> None:
     assert plan.left_out == 995
 
 
+def test_attempts_that_are_never_made_are_not_left_out() -> None:
+    """Neither those past the end of the backoff, nor those past the deadline."""
+    assert make_plan(RetryPolicy(attempts=9, backoff=Constant(1).take(2))).left_out == 0
+    assert make_plan(RetryPolicy(deadline=5, backoff=Constant(1))).left_out == 0
+    assert make_plan(RetryPolicy(deadline=500, backoff=Constant(1)), samples=5).left_out == math.inf
+
+
 def test_a_million_attempts_take_no_time() -> None:
     """Nor does a backoff that never ends."""
     plan = make_plan(RetryPolicy(attempts=10**9, deadline=1e9), samples=10)
@@ -198,6 +205,23 @@ def test_the_slowest_case() -> None:
     assert (cut.attempts, cut.waits, cut.total) == (4, 7, 10)
     timed = make_plan(RetryPolicy(attempts=3, attempt_timeout=2, backoff=Constant(1))).worst
     assert (timed.attempts, timed.waits, timed.total) == (3, 2, 8)
+
+
+def test_the_slowest_case_of_very_many_attempts() -> None:
+    """They are all counted, though not all are looked at."""
+    worst = make_plan(RetryPolicy(attempts=10**6, backoff=Constant(2)), samples=10).worst
+    assert (worst.attempts, worst.waits) == (10**6, 2 * (10**6 - 1))
+    endless = make_plan(RetryPolicy(attempts=math.inf), samples=10).worst
+    assert (endless.attempts, endless.waits) == (math.inf, math.inf)
+    hot = make_plan(RetryPolicy(deadline=5, backoff=Constant(0)), samples=10).worst
+    assert (hot.attempts, hot.waits, hot.total) == (math.inf, 0, 5)
+
+
+def test_what_ends_the_slowest_case() -> None:
+    """The deadline, or a backoff that has no more waits."""
+    assert make_plan(RetryPolicy(attempts=9, deadline=10, backoff=Constant(3))).worst.by_deadline
+    short = RetryPolicy(attempts=9, deadline=10, backoff=Constant(3).take(1))
+    assert not make_plan(short).worst.by_deadline
 
 
 def test_a_server_can_make_it_slower() -> None:
@@ -393,6 +417,28 @@ def test_the_table_of_a_policy_with_more(printed) -> None:
     assert "Warning" not in shown
 
 
+@pytest.mark.parametrize(
+    ("settings", "options", "told"),
+    [
+        ("attempts = 'inf'", [], "Worst case: no end, no deadline."),
+        ("attempts = 'inf'", [], "In an outage a call makes attempts without end: no budget"),
+        ("attempts = 'inf'", [], "… and any number of more attempts"),
+        ("attempts = 30", ["--rows", "5"], "… and 25 more attempts"),
+        ("attempts = 3\nattempt_timeout = 2", [], "and 750 ms of waits, 2 s for each attempt, no"),
+        ("deadline = 2\nattempts = 9", [], "the deadline of 2 s allows no more"),
+        ("attempts = 3", ["--reason", "throttled"], "for attempts that fail as throttled"),
+        ("attempts = 3", ["--attempt-time", "2s"], "attempts take 2 s each"),
+        ("attempts = 1", [], "Worst case: 1 attempt and 0 s of waits, no deadline."),
+        ("attempts = 1", [], "Warning: nothing is retried"),
+        ("server_delay = { limit = '5s', spread = 0 }", [], "can make a wait 5 s long"),
+    ],
+)
+def test_what_it_comes_to(settings: str, options: list[str], told: str, folder, printed) -> None:
+    """In words below the table."""
+    (folder / "retrykit.toml").write_text(f"[policies.mine]\n{settings}\n")
+    assert told in printed("plan", "mine", *options)
+
+
 def test_a_policys_name_is_shown_as_it_is(printed) -> None:
     """Nothing in it is taken for markup."""
     assert printed("plan", "odd [bold]$x^$ 日本").startswith("odd [bold]$x^$ 日本: RetryPolicy(")
@@ -416,7 +462,13 @@ def test_json(as_json) -> None:
         "reached": 1,
         "saved": {"0.5": 0.75, "0.1": pytest.approx(0.99)},
     }
-    assert plan["worst_case"] == {"attempts": 4, "waits": 7, "total": None, "server_wait": 66}
+    assert plan["worst_case"] == {
+        "attempts": 4,
+        "by_deadline": False,
+        "waits": 7,
+        "total": None,
+        "server_wait": 66,
+    }
     assert [warning["code"] for warning in plan["warnings"]] == ["no_jitter"]
     assert plan["budget"] is None
 

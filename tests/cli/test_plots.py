@@ -106,7 +106,22 @@ def test_a_simulation_says_what_it_shows(tmp_path) -> None:
         assert wanted in text
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+def test_a_late_recovery_is_marked(tmp_path) -> None:
+    """With the moment, and how long it took; without an outage there is none."""
+    slow = Scenario(rate=20, capacity=23, outage=(2, 5), duration=40, clients=2, refusal_cost=0)
+    result = simulate("slow", RetryPolicy(attempts=4, backoff=Constant(1)), slow)
+    assert result.recovery is not None
+    assert result.recovery > 0
+    draw_simulation(slow, [result], str(tmp_path / "slow.svg"))
+    text = told(tmp_path / "slow.svg")
+    assert f"recovers in {result.recovery:g} s" in text
+    assert "recovered" in text
+    calm = Scenario(rate=20, capacity=50, outage=None, duration=12, clients=2)
+    draw_simulation(calm, [simulate("calm", RetryPolicy(), calm)], str(tmp_path / "calm.svg"))
+    assert "20 calls a second, a server for 50, no outage" in told(tmp_path / "calm.svg")
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
 def test_any_number_of_policies_fits(count: int, tmp_path) -> None:
     """Three beside each other, the others below."""
     result = simulate("mine", RetryPolicy(attempts=2), SHORT)

@@ -107,6 +107,13 @@ def test_a_folder_without_policies(content: str | None, tmp_path, monkeypatch) -
     )
 
 
+def test_a_file_without_policies(tmp_path) -> None:
+    """It is named."""
+    (tmp_path / "other.toml").write_text("[policies]\n")
+    told = message(lambda: policy_named("mine", str(tmp_path / "other.toml")))
+    assert "other.toml" in told
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
