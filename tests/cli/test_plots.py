@@ -108,8 +108,8 @@ def test_a_simulation_says_what_it_shows(tmp_path) -> None:
 
 def test_a_late_recovery_is_marked(tmp_path) -> None:
     """With the moment, and how long it took; without an outage there is none."""
-    slow = Scenario(rate=20, capacity=23, outage=(2, 5), duration=40, clients=2, refusal_cost=0)
-    result = simulate("slow", RetryPolicy(attempts=4, backoff=Constant(1)), slow)
+    slow = Scenario(rate=20, capacity=26, outage=(2, 6), duration=40, clients=2)
+    result = simulate("slow", RetryPolicy(backoff=Constant(0.5)), slow)
     assert result.recovery is not None
     assert result.recovery > 0
     draw_simulation(slow, [result], str(tmp_path / "slow.svg"))
