@@ -25,6 +25,7 @@ from retrykit import (
     disabled,
     retry,
 )
+from retrykit._session import Selection
 from retrykit.settings import CallSettings
 from retrykit.testing import VirtualClock, limit_attempts
 
@@ -470,3 +471,37 @@ def test_an_async_executor_costs_the_retries_and_nothing_else(form: Any) -> None
     with pytest.raises(KeyError, match="mine") as caught:
         form(Awaiting(), step)
     assert "decide must be a plain method" in caught.value.__notes__[0]
+
+
+# Factories that hand each call on to another one
+
+
+class Selecting(Selection):
+    """Chooses by the call's first argument."""
+
+    def policy_for(self, call: Call, /) -> Any:
+        return CHOSEN[-1]
+
+    def new_executor(self, call: Call, /) -> Any:
+        raise AssertionError("the chosen one is asked")
+
+
+CHOSEN: list[Any] = []
+
+
+@FORMS
+def test_a_selection_is_asked_for_each_calls_factory(form: Any, clock: VirtualClock) -> None:
+    """And the settings are the chosen one's."""
+    error = KeyError("k")
+    factory = Foreign([RetryAfter(2.0), SUCCEEDED], quiet(clock))
+    CHOSEN.append(factory)
+    assert form(Selecting(), Steps(clock, error, "done"), "somebody") == "done"
+    CHOSEN.pop()
+    assert [each.outcome for each in factory.asked] == [Raised(error), Returned("done")]
+    assert clock.sleeps == [2.0]
+
+
+def test_a_selection_without_a_choice_says_so() -> None:
+    """It is for subclasses to make."""
+    with pytest.raises(NotImplementedError):
+        Selection().policy_for(Call(print))

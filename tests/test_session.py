@@ -32,7 +32,7 @@ from retrykit import (
     disabled,
     retry,
 )
-from retrykit._session import watchers
+from retrykit._session import LONGEST_CHAIN, leave_out, watchers
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt
 from retrykit.events import CallFailed, CallGaveUp, RetryScheduled
 from retrykit.testing import VirtualClock
@@ -906,3 +906,24 @@ def test_what_a_broken_part_leaves_in_the_log_shows_nothing_of_the_call(
         assert "hunter2" not in caught.value.__notes__[0]
     assert len(caplog.records) == 2
     assert "hunter2" not in caplog.text
+
+
+def test_an_error_is_taken_off_its_place_in_a_problems_context() -> None:
+    """Wherever along the chain it is, as far as chains are followed."""
+    for length in (1, 5, LONGEST_CHAIN, LONGEST_CHAIN + 1):
+        error: Exception = KeyError("the user's")
+        problem: Exception = error
+        for _ in range(length):
+            outer = LookupError()
+            outer.__context__ = problem
+            problem = outer
+        leave_out(error, problem)
+        chain = list(chain_of_contexts(problem))
+        assert (error in chain) is (length > LONGEST_CHAIN)
+        assert len(chain) == length + (length > LONGEST_CHAIN)
+
+
+def chain_of_contexts(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__context__
