@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import isawaitable
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from retrykit._context import close, enter, leave, new_cell
 from retrykit._context import entry as innermost_entry
 from retrykit._session import finish, open_session
+from retrykit._validate import is_async
 from retrykit.clock import async_library
 from retrykit.outcome import Raised, Returned
 
@@ -78,7 +80,7 @@ async def drive_async(
                 if limit is None:
                     try:
                         made = function(*args, **kwargs) if pending is None else pending
-                        value = await made if type(made) is _COROUTINE else made
+                        value = await (made if type(made) is _COROUTINE else given(made, function))
                     except Exception as error:  # noqa: BLE001 - the policy decides which errors are retried
                         outcome = Raised(error)
                     else:
@@ -93,7 +95,8 @@ async def drive_async(
                     async with TimeLimit(limit) as cut:
                         try:
                             made = function(*args, **kwargs) if pending is None else pending
-                            outcome = Returned(await made if type(made) is _COROUTINE else made)
+                            native = type(made) is _COROUTINE
+                            outcome = Returned(await (made if native else given(made, function)))
                         except Exception as error:  # noqa: BLE001 - as above
                             outcome = Raised(error)
                     if cut.fell or outcome is None:
@@ -109,6 +112,14 @@ async def drive_async(
         raise
     finally:
         outcome = pending = made = None  # as in the blocking driver
+
+
+async def given(made: Any, function: Callable[..., Any]) -> Any:
+    """What a function gave that is no native coroutine: a value, awaited if the function is async.
+
+    Compiled coroutine functions, and those that are only marked as such, give other awaitables.
+    """
+    return await made if is_async(function) and isawaitable(made) else made
 
 
 async def pause_async(session: Session, wait: float) -> bool:

@@ -707,3 +707,50 @@ def test_reasons_are_timed_out() -> None:
 
     on_asyncio(clock, main)
     assert calls == 2
+
+
+class Compiled:
+    """The coroutine of a compiled async function: awaitable, and not of Python's own class."""
+
+    def __init__(self, coroutine: Any) -> None:
+        self.coroutine = coroutine
+
+    def __await__(self) -> Any:
+        return self.coroutine.__await__()
+
+
+class CompiledFunction:
+    """An async function as compilers make it: like a function, with its flag, and no more."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        for name in ("__name__", "__code__", "__defaults__", "__kwdefaults__", "__annotations__"):
+            setattr(self, name, getattr(function, name))
+
+    def __call__(self, *args: Any) -> Compiled:
+        return Compiled(self.function(*args))
+
+
+@RUNNERS
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("fields", [{}, {"attempt_timeout": 60}])
+def test_the_coroutine_of_a_compiled_function_is_awaited_in_each_attempt(
+    run: Any, fields: dict[str, Any], direct: bool
+) -> None:
+    """The function says that it is async, so what it gives is no value, whatever its class."""
+    clock = VirtualClock()
+    made: list[int] = []
+
+    async def fetch() -> int:
+        made.append(1)
+        if len(made) < 3:
+            raise OSError
+        return len(made)
+
+    function: Any = CompiledFunction(fetch)
+    policy = RetryPolicy.on(OSError, backoff=[0, 0], listeners=(), **fields)
+
+    async def main() -> Any:
+        return await (policy.acall(function) if direct else retry(policy=policy)(function)())
+
+    assert run(clock, main) == 3

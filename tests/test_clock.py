@@ -133,7 +133,7 @@ def test_trio_as_a_guest_of_asyncio_is_trio_and_its_host_is_asyncio() -> None:
     async def fetch() -> str:
         if current_attempt().number == 1:
             raise OSError
-        return async_library().__name__
+        return str(async_library().__name__)
 
     async def host() -> tuple[str, str]:
         loop = asyncio.get_running_loop()
