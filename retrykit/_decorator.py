@@ -35,7 +35,7 @@ from retrykit.events import (
     kinds_of,
     takes,
 )
-from retrykit.outcome import Call, Raised, name_of
+from retrykit.outcome import Call, Raised, name_of, owner_of
 from retrykit.policy import PolicyFactory, RetryPolicy, classifier_on
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _closures(
     else:
         return _generator(form, function, policy), None
     binds = type(function) is FunctionType
-    owner = getattr(function, "__self__", None)
+    owner = owner_of(function)
     return make(function, policy, owner), make(function, policy, FIRST) if binds else None
 
 
@@ -249,7 +249,7 @@ def _async(function: Any, policy: Any, owner: object) -> Callable[..., Any]:
 
 
 def _generator(form: str, function: Any, policy: Any) -> Callable[..., Any]:
-    owner = getattr(function, "__self__", None)
+    owner = owner_of(function)
 
     def called(*args: Any, **kwargs: Any) -> Any:
         call = call_of(function, owner, args, kwargs)

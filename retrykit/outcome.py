@@ -7,6 +7,7 @@ secret.
 from __future__ import annotations
 
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -176,6 +177,16 @@ class Attempt:
 
     def __repr__(self) -> str:
         return f"<Attempt {self.number} of {self.call.name}: {self.outcome!r}>"
+
+
+def owner_of(function: object) -> Any:
+    """The object whose method it is, or `None`: also for a builtin, whose own is its module.
+
+    >>> owner_of([].append), owner_of(print)
+    ([], None)
+    """
+    owner = getattr(function, "__self__", None)
+    return None if isinstance(owner, ModuleType) else owner
 
 
 def name_of(function: object) -> str:

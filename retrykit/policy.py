@@ -28,7 +28,7 @@ from retrykit.classify import FirstOf, OnException, exception_types, transient
 from retrykit.clock import SystemClock
 from retrykit.events import log_retries
 from retrykit.jitter import Bounds
-from retrykit.outcome import Call, name_of
+from retrykit.outcome import Call, name_of, owner_of
 from retrykit.server_delay import ServerDelay
 from retrykit.settings import CHECKS, CallSettings
 
@@ -233,7 +233,7 @@ class RetryPolicy(StandardPolicy):
     def _call(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Call:
-        return Call(function, getattr(function, "__self__", None), args, kwargs)
+        return Call(function, owner_of(function), args, kwargs)
 
     def __iter__(self) -> Attempts:
         """A loop over attempts, each `iter()` a call of its own: `for attempt in policy:`."""

@@ -977,3 +977,18 @@ def test_an_async_factory_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"^policy must have a plain new_executor, got the async"):
         retry(policy=Factory())  # type: ignore[arg-type]
+
+
+def test_a_builtin_is_no_method_of_its_module() -> None:
+    """Of a list's method the list is the instance; of a function of a module there is none."""
+    seen: list[Any] = []
+
+    def see(attempt: Attempt) -> None:
+        seen.append(attempt.call.instance)
+
+    policy = RetryPolicy(classify=see)
+    numbers = [1]
+    for function, argument in ((len, numbers), (numbers.count, 1)):
+        retry(policy=policy)(function)(argument)
+        policy.call(function, argument)
+    assert seen == [None, None, numbers, numbers]
