@@ -120,7 +120,7 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
             changed = copy.deepcopy(node)
             changed.test = ast.UnaryOp(ast.Not(), node.test)
             yield changed
-        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+        case ast.Return(value=ast.expr() as value) if not _is_false(value):
             yield ast.Return(ast.Constant(None))
         case ast.Assign(targets=[ast.Attribute()]) | ast.Expr(value=ast.Call() | ast.Yield()):
             yield ast.Pass()
@@ -130,8 +130,9 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Break()
 
 
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
+def _is_false(value: ast.expr) -> bool:
+    """Whether it is as good as `None` already."""
+    return isinstance(value, ast.Constant) and value.value in (None, False)
 
 
 class Sites(ast.NodeVisitor):
