@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -71,7 +72,7 @@ def _share(text: str) -> float:
 
 
 def _shares(text: str) -> tuple[float, ...]:
-    return tuple(dict.fromkeys(map(_share, text.split(","))))
+    return tuple(map(_share, text.split(",")))
 
 
 def _positive(text: str) -> float:
@@ -161,7 +162,8 @@ _plot: Final = _option(
 _reason: Final = _option(
     "--reason",
     type=click.Choice([reason.value for reason in RetryReason]),
-    help="Why attempts fail, for backoffs, limits and budgets that differ by reason.",
+    help="Why attempts fail, for backoffs, limits and budgets that differ by reason (simulate:"
+    " server_error where it is not given).",
 )
 
 
@@ -175,8 +177,9 @@ _reason: Final = _option(
     "rates",
     metavar="RATE,…",
     type=_shares,
-    default="0.1,0.3,0.5",
-    show_default=True,
+    multiple=True,
+    default=["0.1,0.3,0.5"],
+    show_default="0.1,0.3,0.5",
     help="Shares of attempts that fail, each by itself, to tell the chance to save a call.",
 )
 @_option(
@@ -202,7 +205,7 @@ def plan(
     config: str | None,
     endpoint: str | None,
     reason: str | None,
-    rates: tuple[float, ...],
+    rates: tuple[tuple[float, ...], ...],
     attempt_time: float,
     rows: int,
     seed: int,
@@ -220,7 +223,7 @@ def plan(
     plan = make_plan(
         policy_named(policy, config, endpoint),
         reason=None if reason is None else RetryReason(reason),
-        rates=rates,
+        rates=tuple(dict.fromkeys(chain.from_iterable(rates))),
         attempt_time=attempt_time,
         rows=rows,
         seed=seed,
@@ -248,6 +251,7 @@ def plan(
 @_reason
 @_option(
     "--rate",
+    metavar="NUMBER",
     type=_positive,
     default="100",
     show_default=True,
@@ -262,6 +266,7 @@ def plan(
 )
 @_option(
     "--capacity",
+    metavar="NUMBER",
     type=_positive,
     default="125",
     show_default=True,
@@ -269,6 +274,7 @@ def plan(
 )
 @_option(
     "--refusal-cost",
+    metavar="SHARE",
     type=_share,
     default="0.2",
     show_default=True,
@@ -392,13 +398,15 @@ def simulate(
     "statuses",
     metavar="STATUS,…",
     type=_statuses,
+    multiple=True,
     help="Retry after these only, such as 75 or 1,64-78. Otherwise after every one but 0.",
 )
 @_option(
     "--retry-on-output",
-    "pattern",
+    "patterns",
     metavar="REGEX",
     type=_pattern,
+    multiple=True,
     help="Retry where a line of the output matches. Without --retry-on-status, only there.",
 )
 @_option(
@@ -423,8 +431,8 @@ def run(
     backoff: str | None,
     deadline: float | None,
     attempt_timeout: float | None,
-    statuses: frozenset[int] | None,
-    pattern: re.Pattern[str] | None,
+    statuses: tuple[frozenset[int], ...],
+    patterns: tuple[re.Pattern[str], ...],
     grace: float,
     replay_stdin: bool,
     quiet: bool,
@@ -469,8 +477,8 @@ def run(
     return run_command(
         command,
         made,
-        statuses=statuses,
-        pattern=pattern,
+        statuses=frozenset(chain.from_iterable(statuses)) if statuses else None,
+        patterns=patterns,
         grace=grace,
         replay_stdin=replay_stdin,
         quiet=quiet,

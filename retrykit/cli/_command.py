@@ -49,7 +49,7 @@ class Ending(NamedTuple):
     that was ended for taking too long and then called that a success."""
     timed_out: bool = False
     matched: bool = False
-    """The pattern was found in the output."""
+    """A pattern was found in the output."""
     unheard: bool = False
     """Nobody reads the output any more."""
 
@@ -67,8 +67,8 @@ class Ending(NamedTuple):
 class Command:
     """A command that can be run again and again.
 
-    Without `stdin` every attempt reads on from where the one before it stopped. With a `pattern`,
-    what the command writes is searched for it, line by line, and passed on as it comes.
+    Without `stdin` every attempt reads on from where the one before it stopped. With `patterns`,
+    what the command writes is searched for them, line by line, and passed on as it comes.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class Command:
         arguments: Sequence[str],
         signals: Signals,
         *,
-        pattern: re.Pattern[str] | None = None,
+        patterns: Sequence[re.Pattern[str]] = (),
         stdin: Stdin | None = None,
         grace: float = 5.0,
     ) -> None:
         self._arguments = list(arguments)
         self._signals = signals
-        self._pattern = pattern
+        self._patterns = patterns
         self._stdin = stdin
         self._grace = grace
 
@@ -94,7 +94,7 @@ class Command:
         self._signals.check()
         if self._stdin is not None:
             os.lseek(self._stdin.fd, self._stdin.start, os.SEEK_SET)
-        streams = [] if self._pattern is None else [Stream(to, self._pattern) for to in (1, 2)]
+        streams = [Stream(to, self._patterns) for to in (1, 2)] if self._patterns else []
         try:
             pid = self._start(streams)
             ending = Running(pid, streams, self._signals, self._grace).wait(limit)
@@ -271,7 +271,7 @@ class Running:
 class Stream:
     """One of the command's outputs on its way to ours."""
 
-    def __init__(self, to: int, pattern: re.Pattern[str]) -> None:
+    def __init__(self, to: int, patterns: Sequence[re.Pattern[str]]) -> None:
         self.to = to
         self.source, self.writer = os.pipe()
         self.pending = b""
@@ -280,7 +280,7 @@ class Stream:
         self.taken = 0
         self.last = float("inf")
         """How many bytes are taken, and at most."""
-        self._pattern = pattern
+        self._patterns = patterns
         self._line = b""
 
     def read(self) -> None:
@@ -324,8 +324,8 @@ class Stream:
             self._search_in(self._line)
 
     def _search_in(self, line: bytes) -> None:
-        if self._pattern.search(line.decode("utf-8", "replace")):
-            self.matched = True
+        text = line.decode("utf-8", "replace")
+        self.matched = self.matched or any(pattern.search(text) for pattern in self._patterns)
 
 
 class Terminal:

@@ -246,7 +246,7 @@ def _draw_load(axes: Any, scenario: Scenario, result: Result, highest: float) ->
     refused = axes.stairs(result.offered, seconds, fill=True, color=ORANGE, label="refused")
     served = axes.stairs(result.served, seconds, fill=True, color=BLUE, label="served")
     (outline,) = axes.plot(
-        [], [], color=VERMILION, linewidth=1.2, label="offered load (all requests)"
+        [], [], color=VERMILION, linewidth=1.2, label="offered load: all requests"
     )
     axes.stairs(result.offered, seconds, color=VERMILION, linewidth=1.2)
     capacity = axes.axhline(
@@ -269,9 +269,9 @@ def _draw_load(axes: Any, scenario: Scenario, result: Result, highest: float) ->
 
 
 def _outcome(scenario: Scenario, result: Result) -> str:
-    load = f"{result.amplification:.2f} requests per call"
+    load = f"amplification {times(result.amplification)}"
     if scenario.outage is None:
-        return f"{load}, peak {times(result.peak)}"
+        return f"{load}, peak load {times(result.peak)}"
     if result.recovery is None:
         return f"{load} in the outage, no recovery"
     if result.recovery == 0:

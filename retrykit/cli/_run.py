@@ -91,7 +91,7 @@ def run(
     policy: RetryPolicy,
     *,
     statuses: frozenset[int] | None = None,
-    pattern: re.Pattern[str] | None = None,
+    patterns: Sequence[re.Pattern[str]] = (),
     grace: float = 5.0,
     replay_stdin: bool = False,
     quiet: bool = False,
@@ -103,7 +103,7 @@ def run(
     _open_standard_files()
     with Signals() as signals:
         policy = policy.replace(
-            classify=Rule(statuses, pattern is not None),
+            classify=Rule(statuses, bool(patterns)),
             clock=SignalClock(signals),
             listeners=() if quiet else (Report(),),
             unsatisfied="return",
@@ -112,7 +112,7 @@ def run(
             command = Command(
                 arguments,
                 signals,
-                pattern=pattern,
+                patterns=patterns,
                 stdin=_spooled(signals) if replay_stdin else _file_on_stdin(),
                 grace=grace,
             )

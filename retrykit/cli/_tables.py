@@ -113,36 +113,42 @@ def print_simulation(scenario: Scenario, results: Sequence[Result]) -> None:
         f" (seed {scenario.seed})"
     )
     console.print()
-    if outage is None:
-        rows = table(
-            "policy", "attempts\nper call", "peak\nload", "calls\nsaved", "mostly\ngave up by"
-        )
-    else:
-        rows = table(
-            "policy",
-            "attempts per call\nin the outage",
-            "peak load\nafter it",
-            "recovery",
-            "calls saved\nin the outage",
-            "\notherwise",
-            "mostly\ngave up by",
-        )
+    saved = ["calls saved"] if outage is None else ["calls saved\nin the outage", "\notherwise"]
+    rows = table(
+        "policy",
+        "offered\nload",
+        "\nserved",
+        "\namplification",
+        "peak\nload",
+        *([] if outage is None else ["\nrecovery"]),
+        *saved,
+        "mostly\ngave up by",
+    )
     for result in results:
-        why = next(iter(result.give_ups), "")
         if outage is None:
             cells = [_share(result.succeeded)]
         else:
             recovery = "never" if result.recovery is None else f"{result.recovery:g} s"
             cells = [recovery, _share(result.succeeded_in_outage), _share(result.succeeded_outside)]
         rows.add_row(
-            one_line(result.name), f"{result.amplification:.2f}", times(result.peak), *cells, why
+            one_line(result.name),
+            f"{sum(result.offered):,}",
+            f"{sum(result.served):,}",
+            times(result.amplification),
+            times(result.peak),
+            *cells,
+            next(iter(result.give_ups), ""),
         )
     console.print(rows)
+    console.print()
+    within = "" if outage is None else " in the outage"
+    after = "" if outage is None else " after it"
+    console.print(f"Offered load: all requests. Amplification: requests for each call{within}.")
+    console.print(f"Peak load: the most requests in a second{after}, in multiples of the calls.")
     if outage is not None:
-        console.print()
         console.print(
-            "Peak load: the most attempts in a second, in calls a second. Recovery: from the end of"
-            ' the outage until 99 % of the calls succeed; "never": not in this run.'
+            "Recovery: from the end of the outage until 99 % of the calls succeed; never: not in"
+            " this run."
         )
 
 

@@ -452,7 +452,9 @@ def test_the_endpoints_are_told_of(printed) -> None:
 
 def test_json(as_json) -> None:
     """The same as plain values, without NaN and infinity."""
-    plan = as_json("plan", "exact", "--failure-rate", "0.5,0.1", "--seed", "9")
+    plan = as_json(
+        "plan", "exact", "--failure-rate", "0.5", "--failure-rate", "10%,0.5", "--seed", "9"
+    )
     assert plan["policy"] == "exact"
     assert (plan["attempts"], plan["deadline"], plan["seed"]) == (4, None, 9)
     assert plan["rows"][1] == {

@@ -94,14 +94,14 @@ def test_a_simulation_says_what_it_shows(tmp_path) -> None:
         "What retries do to a server: 20 calls a second, a server for 25, an outage of 2 s",
         "eager",
         "careful",
-        f"{results[0].amplification:.2f} requests per call in the outage, no recovery",
-        f"{results[1].amplification:.2f} requests per call in the outage, recovers at once",
+        f"amplification ×{results[0].amplification:.3g} in the outage, no recovery",
+        f"amplification ×{results[1].amplification:.3g} in the outage, recovers at once",
         "requests a second",
         "calls saved, %",
         "seconds (of virtual time)",
         "capacity of the server",
         "outage: everything is refused",
-        "offered load (all requests)",
+        "offered load: all requests",
     ):
         assert wanted in text
 

@@ -169,6 +169,18 @@ def test_status_and_output_are_alternatives(script: str, tmp_path) -> None:
     assert len(lines(file)) == 2
 
 
+def test_statuses_and_patterns_can_be_named_one_by_one(tmp_path) -> None:
+    """As well as in one option."""
+    file = tmp_path / "runs"
+    named = ("--retry-on-status", "3", "--retry-on-status", "4")
+    looked_for = ("--retry-on-output", "busy", "--retry-on-output", "(?i)LATER")
+    for script in ("exit 3", "exit 4", "echo busy", "echo try later"):
+        file.write_text("")
+        run(*named, *looked_for, "--attempts", "2", "--backoff", "0", "--",
+            "sh", "-c", f"echo x >> {file}; {script}")  # fmt: skip
+        assert len(lines(file)) == 2
+
+
 @pytest.mark.parametrize(
     "script",
     [
