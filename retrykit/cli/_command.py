@@ -259,9 +259,11 @@ class Running:
         for stream in self._streams:
             stream.last = stream.taken + MOST_LEFT
         while watched := self._watched():
-            busy = any(stream.pending for stream in self._streams)
-            events = self._signals.wait(1.0 if busy else 0.0, watched)
-            if self._signals.ended_by is not None or not (events or busy):
+            # Whoever reads it may be slow; after a request to end nobody is waited for.
+            slow = any(stream.pending for stream in self._streams)
+            patient = slow and self._signals.ended_by is None
+            events = self._signals.wait(1.0 if patient else 0.0, watched)
+            if not (events or patient):
                 break
             self._copy(events)
         for stream in self._streams:

@@ -480,11 +480,12 @@ def test_a_signal_in_a_wait_ends_it(number: int, status: int) -> None:
         assert running.end()[0] == status
 
 
-def test_a_request_to_end_is_passed_on(tmp_path) -> None:
-    """The command may end in its own way: its status counts, and there is no further run."""
+@pytest.mark.parametrize("option", [[], ["--retry-on-output", "x"]])
+def test_a_request_to_end_is_passed_on(option: list[str], tmp_path) -> None:
+    """The command may end in its own way: its status and its last words count, and that was it."""
     file = tmp_path / "runs"
     script = f"trap 'echo ended; exit 3' TERM; echo x >> {file}; sleep 60 & wait"
-    with Running("--", "sh", "-c", script) as running:
+    with Running(*option, "--", "sh", "-c", script) as running:
         until(lambda: file.exists() and lines(file))
         running.send(signal.SIGTERM)
         assert running.end() == (3, "ended\n", "")
