@@ -39,6 +39,9 @@ class LiveAttempt:
     """The attempt that runs right now, as the function itself sees it.
 
     Outside a retried call it is number 1 and everything else is `None`.
+
+    >>> current_attempt()
+    <LiveAttempt 1 outside a retried call>
     """
 
     # Thin on purpose: one is made for every call, and most calls never ask it anything.

@@ -88,7 +88,8 @@ def retry(function: Any = None, /, **options: Any) -> Any:
     comes back has the same signature and type, and binds as before. For a class, and above
     `property`, it is a `TypeError`.
 
-    >>> @retry(on=ConnectionError, attempts=3, backoff=[0])
+    >>> from retrykit import current_attempt
+    >>> @retry(on=ConnectionError, attempts=3, backoff=[0, 0])
     ... def fetch() -> str:
     ...     if current_attempt().number < 3:
     ...         raise ConnectionError

@@ -46,7 +46,14 @@ if TYPE_CHECKING:
 class RetryExecutor(Protocol):
     """What decides for one call, asked after each of its attempts.
 
-    It may also have `ended(succeeded: bool)`, called exactly once per call, also on cancel.
+    It may also have `ended(succeeded: bool)`, called exactly once per call, also on cancel. Both
+    are plain methods; what they raise is reported beside the user's own outcome.
+
+    >>> class Patient:
+    ...     def decide(self, attempt: Attempt, /) -> RetryDecision:
+    ...         return DoNotRetry() if attempt.error is None else RetryAfter(1.0)
+    >>> isinstance(Patient(), RetryExecutor)
+    True
     """
 
     def decide(self, attempt: Attempt, /) -> RetryDecision:

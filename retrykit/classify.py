@@ -3,6 +3,7 @@
 A classifier is any plain function `(Attempt) -> RetryDecision | None`. The building blocks here
 stack with `|`, with each other and with plain functions, and the first opinion wins:
 
+>>> from retrykit.outcome import Call, Raised
 >>> classify = Never(PermissionError) | OnException(OSError)
 >>> attempt = Attempt(Call(open), 1, Raised(PermissionError()), 0.1)
 >>> classify(attempt)
@@ -49,6 +50,14 @@ class Stackable:
 
     `sees_results = False` says that it has opinions on errors only, so that a call which succeeds
     need not ask it.
+
+    >>> from retrykit.outcome import Call
+    >>> class Busy(Stackable):
+    ...     def __call__(self, attempt: Attempt, /) -> RetryDecision | None:
+    ...         return RetryAfter(1.0) if attempt.value == "busy" else None
+    >>> classify = OnException(OSError) | Busy()
+    >>> classify(Attempt(Call(print), 1, Returned("busy"), 0.1))
+    RetryAfter(delay=1.0, reason=RetryReason.TRANSIENT)
     """
 
     __slots__ = ()
@@ -131,6 +140,7 @@ class OnException(Stackable):
 
     >>> OnException(ConnectionError, TimeoutError)
     OnException(ConnectionError, TimeoutError)
+    >>> from retrykit.outcome import Call, Raised
     >>> late = OnException(OSError, after=lambda error: 2.5)
     >>> late(Attempt(Call(open), 1, Raised(OSError()), 0.1)).delay
     2.5
@@ -197,6 +207,7 @@ class OnException(Stackable):
 class OnResult(Stackable):
     """Retry when the predicate is true of the returned value: polling.
 
+    >>> from retrykit.outcome import Call
     >>> pending = OnResult(lambda job: job == "pending")
     >>> pending(Attempt(Call(print), 1, Returned("pending"), 0.1))
     RetryAfter(delay=0.0, reason=RetryReason.UNSATISFACTORY)
@@ -232,6 +243,7 @@ class OnResult(Stackable):
 class Never(Stackable):
     """Never retry these exception types; put it first, before any rule that says yes.
 
+    >>> from retrykit.outcome import Call, Raised
     >>> Never(KeyError)(Attempt(Call(print), 1, Raised(KeyError()), 0.1))
     DoNotRetry(reason=StopReason.FORBIDDEN)
     """
@@ -266,6 +278,7 @@ class Transient(Stackable):
     processed. A certificate that does not verify, a missing file and a denied permission are not
     transient.
 
+    >>> from retrykit.outcome import Call, Raised
     >>> transient(Attempt(Call(open), 1, Raised(ConnectionResetError()), 0.1))
     RetryAfter(delay=0.0, reason=RetryReason.CONNECTION_FAILED)
     """

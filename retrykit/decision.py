@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class RetryReason(StrEnum):
-    """Why another attempt is worth making."""
+    """Why another attempt is worth making.
+
+    >>> RetryReason("throttled"), f"{RetryReason.THROTTLED}"
+    (RetryReason.THROTTLED, 'throttled')
+    """
 
     CONNECTION_FAILED = "connection_failed"
     TIMED_OUT = "timed_out"
@@ -33,7 +37,11 @@ class RetryReason(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why no further attempt is made."""
+    """Why no further attempt is made.
+
+    >>> StopReason("stopped"), f"{StopReason.STOPPED}"
+    (StopReason.STOPPED, 'stopped')
+    """
 
     SUCCEEDED = "succeeded"
     NOT_RETRYABLE = "not_retryable"

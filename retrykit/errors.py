@@ -22,7 +22,11 @@ class PastAttempt(NamedTuple):
 
 
 class RetryKitError(Exception):
-    """The base of the library's own errors."""
+    """The base of the library's own errors: to catch what it raises by itself, and nothing else.
+
+    >>> issubclass(RetriesExhausted, RetryKitError), issubclass(DeadlineExceeded, TimeoutError)
+    (True, True)
+    """
 
 
 class RetriesExhausted(RetryKitError):
@@ -30,7 +34,12 @@ class RetriesExhausted(RetryKitError):
 
     `value` is the last result, `attempts` the number of calls made, `reason` the limit, `history`
     what happened, bounded in length. The text never holds the value. It pickles; a value that does
-    not is left out, and `value` is then `None`.
+    not is left out, and `value` is then `None`. `elapsed` is in seconds.
+
+    >>> from retrykit.decision import StopReason
+    >>> error = RetriesExhausted("poll", 3, StopReason.ATTEMPTS_EXHAUSTED, value="x", elapsed=2.5)
+    >>> str(error), error.value
+    ('poll gave no satisfactory result in 3 attempts and 2.5 s: attempts_exhausted', 'x')
     """
 
     def __init__(
@@ -71,7 +80,14 @@ class RetriesExhausted(RetryKitError):
 
 
 class AttemptTimedOut(RetryKitError, TimeoutError):
-    """One attempt took longer than `attempt_timeout` and was cancelled (async code only)."""
+    """One attempt took longer than `attempt_timeout` and was cancelled (async code only).
+
+    `timeout` is that limit, in seconds. The call whose limit it is retries it as `TIMED_OUT`,
+    unless its classifier objects.
+
+    >>> AttemptTimedOut(2).timeout, str(AttemptTimedOut(2))
+    (2, 'the attempt took longer than 2 s')
+    """
 
     def __init__(self, timeout: float) -> None:
         super().__init__(f"the attempt took longer than {timeout:g} s")
@@ -83,7 +99,14 @@ class AttemptTimedOut(RetryKitError, TimeoutError):
 
 
 class DeadlineExceeded(RetryKitError, TimeoutError):
-    """The deadline cut a running attempt (async code only); its cause is the last failure."""
+    """The deadline cut a running attempt (async code only); its cause is the last failure.
+
+    `deadline` is that limit, in seconds. Neither the call whose deadline it is nor any call inside
+    of it retries it; to a call around it, it is a `TimeoutError` as any other.
+
+    >>> str(DeadlineExceeded(30))
+    'the call took longer than its deadline of 30 s'
+    """
 
     def __init__(self, deadline: float) -> None:
         super().__init__(f"the call took longer than its deadline of {deadline:g} s")

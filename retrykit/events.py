@@ -30,6 +30,12 @@ class Event:
     `policy` is the policy's name or `None`, `function` the callable's qualified name, `number` the
     attempt's (from 1), `depth` how many retried calls this one runs inside of (the outermost: 0),
     `elapsed` the seconds since the call began.
+
+    >>> event = CallSucceeded("github", "fetch", 2, 0, 1.5, duration=0.5)
+    >>> event
+    CallSucceeded(policy='github', function='fetch', number=2, depth=0, elapsed=1.5, duration=0.5)
+    >>> event.fields
+    ('policy', 'function', 'number', 'depth', 'elapsed', 'duration')
     """
 
     __slots__ = ("depth", "elapsed", "function", "number", "policy")
@@ -212,7 +218,15 @@ class CallCancelled(CallEnded):
 class Listener(Protocol):
     """A plain function of one event; attribute `kinds`, where there is one, names those it takes.
 
-    `kinds` is read once per call. A listener that raises is logged and skipped.
+    `kinds` is read once per call; a base class in it stands for all kinds below. A listener that
+    raises is logged and skipped.
+
+    >>> class Waits:
+    ...     kinds = frozenset({RetryScheduled})
+    ...     def __call__(self, event: RetryScheduled, /) -> None:
+    ...         print(f"waiting {event.delay} s")
+    >>> kinds_of(Waits()) == {RetryScheduled}
+    True
     """
 
     def __call__(self, event: Any, /) -> object: ...

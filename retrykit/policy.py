@@ -62,6 +62,16 @@ class PolicyFactory(Protocol):
 
     It may have `settings`, a `retrykit.settings.CallSettings`, for its driver to read. A policy may
     be its own executor, where it keeps nothing from call to call.
+
+    One that raises, or answers what has no `decide`, costs the call its retries and nothing else.
+
+    >>> class Once:
+    ...     def new_executor(self, call: Call, /) -> Once:
+    ...         return self
+    ...     def decide(self, attempt: Attempt, /) -> RetryDecision:
+    ...         return RetryAfter() if attempt.number == 1 else DoNotRetry()
+    >>> isinstance(Once(), PolicyFactory)
+    True
     """
 
     def new_executor(self, call: Call, /) -> RetryExecutor:
