@@ -148,12 +148,10 @@ class RetryMiddleware:
             if response.status in _REDIRECTS:
                 self._steps.redirected(request, response, exchange)
             return response
-        context = error.__context__
         try:
             raise error
         finally:
-            error.__context__ = context
-            del error, context
+            del error
 
     def __repr__(self) -> str:
         return "<RetryMiddleware>"
@@ -346,7 +344,6 @@ class _Exchange(HttpExchange):
                     await self._read_beginning(response)
             self._refill(response)
         finally:
-            self._part = b""
             if self._data is None:
                 response.close()
             if response.status == MISDIRECTED:
@@ -486,8 +483,8 @@ _ONCE: Final = iter(())
 def _is_small(response: ClientResponse) -> bool:
     """Whether the body is announced as small, in that many bytes."""
     headers = response.headers
-    told = "Content-Length" in headers and "Transfer-Encoding" not in headers
-    return told and "Content-Encoding" not in headers and _announced(response) <= MOST_DRAINED
+    told = "Content-Length" in headers and "Content-Encoding" not in headers
+    return told and _announced(response) <= MOST_DRAINED
 
 
 def _announced(response: ClientResponse) -> int:

@@ -403,7 +403,10 @@ def test_another_middleware_may_ask_again(serve: Serve) -> None:
     """One in front that repeats the same request gets attempts, not the last call's error."""
     server = serve(hang_up, hang_up)
 
+    asked: list[Any] = []
+
     async def once_more(request: Any, handler: Any) -> Any:
+        asked.append(request)
         try:
             return await handler(request)
         except aiohttp.ServerDisconnectedError:
@@ -416,6 +419,7 @@ def test_another_middleware_may_ask_again(serve: Serve) -> None:
 
     assert run(main) == (200, b"ok")
     assert len(server.requests) == 3
+    assert len(asked) == 1
 
 
 def test_nothing_of_a_failed_call_is_kept(serve: Serve) -> None:
@@ -578,6 +582,15 @@ def test_a_large_file_is_rewound_to_where_it_stood(
     assert last.complete
     assert content[6:] in last.body
     assert content[:12] not in last.body
+
+
+def test_each_attempt_asks_whether_it_may_go_on(serve: Serve) -> None:
+    """`Expect: 100-continue`: an answer without the 100 leaves the next attempt its own."""
+    server = serve(early(answer(503)), early(reset), early(answer(503)))
+    result = fetch(server.url(), policy(), "PUT", data=b"content", expect100=True)
+    assert result == (200, b"ok")
+    assert [request.body for request in server.requests] == [b"", b"", b"", b"content"]
+    assert {request.header("Expect") for request in server.requests} == {"100-continue"}
 
 
 async def chunks(*parts: bytes, then: Exception | None = None) -> AsyncIterator[bytes]:
@@ -906,6 +919,14 @@ def test_a_body_that_stalls_is_not_waited_for(
     assert [request.connection for request in server.requests] == [1, 2]
 
 
+def test_a_large_body_is_not_begun(serve: Serve) -> None:
+    """One that is announced as such is closed at once."""
+    server = serve(truncated(b"", 200_000, status=503, end=stall(30.0)))
+    started = time.monotonic()
+    assert fetch(server.url(), policy()) == (200, b"ok")
+    assert time.monotonic() - started < 0.9
+
+
 class Looking(VirtualClock):
     """A clock whose waits call a function in place of waiting."""
 
@@ -972,11 +993,11 @@ def test_a_cancel_in_the_wait_leaves_nothing_behind(serve: Serve) -> None:
 
 def test_a_cancel_in_an_attempt_leaves_nothing_behind(serve: Serve) -> None:
     """Neither while the response is waited for nor while its body is read ahead."""
-    server = serve(stall(30.0), truncated(end=stall(30.0)))
+    server = serve(stall(30.0), truncated(end=stall(30.0)), truncated(status=503, end=stall(30.0)))
 
     async def main() -> Any:
         async with session(policy(), pool=1, timeout=3.0) as client:
-            for count in (1, 2):
+            for count in (1, 2, 3):
                 task = asyncio.ensure_future(get(client, server.url()))
                 await asyncio.to_thread(server.wait_for, count)
                 await asyncio.sleep(0.05)
@@ -986,7 +1007,7 @@ def test_a_cancel_in_an_attempt_leaves_nothing_behind(serve: Serve) -> None:
             return await get(client, server.url())
 
     assert run(main) == (200, b"ok")
-    assert len(server.requests) == 3
+    assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("where", ["classifier", "listener"])
@@ -1566,6 +1587,7 @@ def test_the_client_s_total_is_for_the_whole_call(
     with pytest.raises(TimeoutError) as caught:
         fetch(unaccepting if where == "connecting" else server.url(), own, timeout=0.2)
     assert type(caught.value) is TimeoutError
+    assert type(caught.value.__context__) is asyncio.CancelledError  # and nothing of ours
     assert time.monotonic() - started < 2.0
     assert server.steps_taken <= 1
     assert told.kinds_told[-1] is CallCancelled
@@ -1651,6 +1673,26 @@ def test_a_post_with_a_key_is_retried_with_the_same_key(serve: Serve) -> None:
     assert re.fullmatch(r'"[0-9a-f-]{36}"', str(first.pop()))
 
 
+def test_the_request_of_those_in_front_has_no_key(serve: Serve) -> None:
+    """It is on the copies that are sent, and on the response's `request_info`."""
+    server = serve(reset)
+    seen: list[Any] = []
+
+    async def look(request: Any, handler: Any) -> Any:
+        response = await handler(request)
+        seen.append("Idempotency-Key" in request.headers)
+        seen.append("Idempotency-Key" in response.request_info.headers)
+        return response
+
+    async def main() -> None:
+        ours = retry_middleware(policy=policy(), idempotency_key=True)
+        async with aiohttp.ClientSession(middlewares=(look, ours)) as client:
+            await client.post(server.url(), data=b"order")
+
+    run(main)
+    assert seen == [False, True]
+
+
 def test_a_bare_key_has_no_quotes(serve: Serve) -> None:
     """As stripe wants it."""
     server = serve(reset)
@@ -1715,6 +1757,14 @@ def test_a_key_is_not_sent_to_another_origin(serve: Serve, own: dict[str, str]) 
     assert here[0] is not None
     assert here[0] == here[1]
     assert here[2] is None
+
+
+def test_a_key_is_not_sent_anywhere_on_another_origin(serve: Serve) -> None:
+    """Nor where that redirects within itself."""
+    other = serve(redirect("/on", 307), then=answer(503))
+    server = serve(redirect(other.url("/there", host="localhost"), 307))
+    fetch(server.url(), policy(), "POST", data=b"a", idempotency_key=True)
+    assert keys(other) == [None, None]
 
 
 def test_a_key_goes_along_within_the_origin(serve: Serve) -> None:
@@ -1886,6 +1936,25 @@ def test_the_code_inside_sees_the_attempt(serve: Serve) -> None:
         (3, True, "Returned(<ClientResponse>)"),
     ]
     assert len({each[3] for each in seen}) == 1
+
+
+def test_the_code_inside_may_read_what_was_let_go(serve: Serve) -> None:
+    """A small body of the attempt before."""
+    server = serve(answer(503, body=b"for this reason", chunked=True))
+    read: list[bytes] = []
+
+    async def look(request: Any, handler: Any) -> Any:
+        previous = current_attempt().previous
+        if previous is not None:
+            read.append(await previous.value.read())  # type: ignore[union-attr]  # it returned
+        return await handler(request)
+
+    async def main() -> Any:
+        async with session(policy(), inside=(look,)) as client:
+            return await get(client, server.url())
+
+    assert run(main) == (200, b"ok")
+    assert read == [b"for this reason"]
 
 
 def test_events_tell_one_story(serve: Serve) -> None:
