@@ -8,7 +8,6 @@ import pickle
 import socket
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -396,14 +395,3 @@ def test_no_client_is_imported() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "set()"
-
-
-def test_a_failure_is_judged_at_once(client: redis.Redis) -> None:
-    """A verdict costs microseconds, not the table anew."""
-    error = failure(lambda: wrong_type(client))
-    classify = RedisClassifier()
-    classify(attempt(error))
-    began = time.perf_counter()
-    for _ in range(100):
-        classify(attempt(error))
-    assert time.perf_counter() - began < 0.5

@@ -919,12 +919,13 @@ def test_a_body_that_stalls_is_not_waited_for(
     assert [request.connection for request in server.requests] == [1, 2]
 
 
-def test_a_large_body_is_not_begun(serve: Serve) -> None:
+def test_a_large_body_is_not_begun(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is announced as such is closed at once."""
+    monkeypatch.setattr(parts, "LONGEST_DRAIN", 4.0)
     server = serve(truncated(b"", 200_000, status=503, end=stall(30.0)))
     started = time.monotonic()
     assert fetch(server.url(), policy()) == (200, b"ok")
-    assert time.monotonic() - started < 0.9
+    assert time.monotonic() - started < 3.0
 
 
 class Looking(VirtualClock):
@@ -1534,11 +1535,11 @@ def test_a_deadline_ends_the_call(serve: Serve) -> None:
 
 def test_a_deadline_holds_for_all_redirects_together(serve: Serve) -> None:
     """What the first step used up is not there for the second."""
-    server = serve(stall(0.5, then=redirect("/there")), then=stall(30.0))
+    server = serve(stall(0.8, then=redirect("/there")), then=stall(30.0))
     started = time.monotonic()
     with pytest.raises(DeadlineExceeded):
-        fetch(server.url(), policy(deadline=0.8))
-    assert 0.7 < time.monotonic() - started < 1.2
+        fetch(server.url(), policy(deadline=1.1))
+    assert 1.0 < time.monotonic() - started < 1.7
     assert [request.target for request in server.requests] == ["/", "/there"]
 
 
@@ -1646,7 +1647,7 @@ def test_the_event_loop_goes_on_during_the_waits(serve: Serve) -> None:
 
     gaps = run(main)
     assert len(gaps) >= 10
-    assert max(gaps) < 0.09
+    assert max(gaps) < 0.15
 
 
 # The idempotency key
