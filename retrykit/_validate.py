@@ -76,8 +76,11 @@ def instance_not_class(field: str, value: object) -> None:
         )
 
 
-def function(field: str, value: object, *, classes: bool = False) -> None:
+def function(field: str, value: object, *, classes: bool = False, generators: bool = False) -> None:
     """Refuse what cannot be called, and what is async where a plain function belongs.
+
+    A generator function is refused with them, since calling it runs nothing (`generators=True`
+    takes it).
 
     A class is refused too, since its parentheses were forgotten; with `classes=True` it is taken,
     where `bool` is as good a predicate as any.
@@ -88,6 +91,8 @@ def function(field: str, value: object, *, classes: bool = False) -> None:
         raise TypeError(f"{field} must be callable, got {shown(value)}")
     if is_async(value):
         raise TypeError(f"{field} must be a plain function, got the async {shown(value)}")
+    if not generators and is_generating(value):
+        raise TypeError(f"{field} must be a plain function, got the generator {shown(value)}")
 
 
 def one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -110,6 +115,18 @@ def is_async(value: object) -> bool:
     while isinstance(call, partial):
         call = call.func
     return inspect.iscoroutinefunction(call)
+
+
+def is_generating(value: object) -> bool:
+    """Whether calling `value` gives a generator or an async generator, as `is_async` looks."""
+    while isinstance(value, partial):
+        value = value.func
+    asked = [value]
+    if not isinstance(value, type):
+        asked.append(getattr(type(value), "__call__", None))  # noqa: B004 - as above
+    return any(
+        inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in asked
+    )
 
 
 def is_number(value: object) -> TypeIs[int | float]:

@@ -810,8 +810,8 @@ def as_backoff(field: str, value: object) -> Backoff:
         raise TypeError(f"{wanted}: an iterator serves one call only; give a list or a backoff")
     if not _has_members(value):
         raise TypeError(f"{wanted}: a backoff has delays(rng), bounds() and limits")
-    function(f"{field}.delays", value.delays)
-    function(f"{field}.bounds", value.bounds)
+    function(f"{field}.delays", value.delays, generators=True)
+    function(f"{field}.bounds", value.bounds, generators=True)
     limits = value.limits
     if not isinstance(limits, tuple) or len(limits) != 2 or not all(map(is_number, limits)):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller is type-checked
         raise TypeError(f"{field}.limits must be a pair of numbers, got {shown(limits)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from fractions import Fraction
 from functools import partial
@@ -221,3 +222,28 @@ def test_what_is_shown_of_a_value() -> None:
     assert shown("x" * 79) == "'" + "x" * 76 + "..."
     assert len(shown("x" * 10_000)) == 80
     assert shown(Bad()) == "a Bad"
+
+
+def generating() -> Iterator[None]:
+    yield
+
+
+async def generating_slowly() -> AsyncIterator[None]:
+    yield
+
+
+class Generating:
+    """An object whose call gives a generator."""
+
+    def __call__(self) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize(
+    "value", [generating, generating_slowly, Generating(), partial(partial(generating))]
+)
+def test_a_generator_function_is_refused_where_a_plain_one_belongs(value: Any) -> None:
+    """Calling it would run nothing, and what it gives is always true."""
+    with pytest.raises(TypeError, match=r"^x must be a plain function, got the generator "):
+        function("x", value)
+    function("x", value, generators=True)
