@@ -196,9 +196,7 @@ def test_the_repr_is_its_documentation(budget):
 def test_the_repr_of_a_keyed_budget_names_its_template():
     """The `repr` of a `PerKey` shows key, template and size, and nothing that it holds."""
     budget = PerKey(len, RatioBudget(0.5, 20), size=7)
-    assert repr(budget) == (
-        "PerKey(<built-in function len>, RatioBudget(ratio=0.5, reserve=20.0), size=7)"
-    )
+    assert repr(budget) == ("PerKey(len, RatioBudget(ratio=0.5, reserve=20.0), size=7)")
 
 
 @each_budget
