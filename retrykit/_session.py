@@ -809,7 +809,7 @@ def finish(session: Session, outcome: Outcome) -> Any:
         try:
             raise error
         finally:
-            error.__context__ = context
+            _set_context(error, context)
             del outcome, error, context
     exhausted = session.take_exhausted()
     if exhausted is not None:
@@ -820,6 +820,10 @@ def finish(session: Session, outcome: Outcome) -> Any:
     return outcome.value
 
 
+# An error's own class may refuse to have attributes set: a frozen dataclass does.
+_set_context: Final = BaseException.__dict__["__context__"].__set__
+
+
 def leave_out(error: BaseException, problem: BaseException) -> None:
     """Take an error off the end of a problem's context: its text is the user's, and not to log."""
     each: BaseException | None = problem
@@ -827,7 +831,7 @@ def leave_out(error: BaseException, problem: BaseException) -> None:
         if each is None:
             return
         if each.__context__ is error:
-            each.__context__ = None
+            _set_context(each, None)
         each = each.__context__
 
 

@@ -348,7 +348,10 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
     while each is not None and id(each) not in seen and len(seen) < LONGEST_CHAIN:
         seen.add(id(each))
         yield each
-        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+        cause = each.__cause__
+        if cause is None and not each.__suppress_context__:
+            cause = each.__context__
+        each = cause
 
 
 def leaves_of(group: BaseExceptionGroup[Any]) -> Iterator[Exception]:

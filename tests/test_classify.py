@@ -764,3 +764,15 @@ def test_on_takes_at_least_one(types: Any) -> None:
     """Nothing to retry on is a mistake."""
     with pytest.raises(TypeError, match="on must name at least one exception type"):
         exception_types("on", types)
+
+
+def test_a_cause_that_counts_as_false_is_a_cause() -> None:
+    """An error with a length of zero is followed as any other."""
+
+    class Empty(OSError):
+        def __len__(self) -> int:
+            return 0
+
+    error = KeyError("outer")
+    error.__cause__ = Empty()
+    assert OnException(Empty, causes=True)(Attempt(Call(print), 1, Raised(error), 0.1))

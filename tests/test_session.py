@@ -10,6 +10,7 @@ import pickle
 import traceback
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -927,3 +928,39 @@ def chain_of_contexts(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__context__
+
+
+@dataclass(frozen=True)
+class FrozenError(ConnectionError):
+    """An error that refuses to have any attribute set."""
+
+    code: int
+
+
+@FORMS
+@POLICIES
+def test_a_frozen_error_comes_out_itself(form: Any, policy: RetryPolicy) -> None:
+    """Its class lets nobody set its context or add a note, which costs the note alone."""
+    raised: list[FrozenError] = []
+
+    def function() -> None:
+        raised.append(FrozenError(len(raised)))
+        raise raised[-1]
+
+    for handling in (False, True):
+        assert form.outcome(policy, function, handling=handling) is raised[-1]
+        assert raised[-1].code == len(raised) - 1
+
+
+def test_a_frozen_error_of_a_broken_part_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """In a block too, where the user's error is taken out of its context."""
+
+    def classify(attempt: Attempt) -> None:
+        raise FrozenError(7)
+
+    with pytest.raises(ConnectionError, match="mine"):
+        for attempt in POLICY.replace(classify=classify):
+            with attempt:
+                raise ConnectionError("mine")
+    assert "FrozenError" in caplog.text
+    assert "mine" not in caplog.text
