@@ -24,7 +24,7 @@ from retrykit._executor import (
     one_shots_among,
     proper_decision,
 )
-from retrykit._validate import INFINITY, is_async, told
+from retrykit._validate import INFINITY, is_async, is_number, told
 from retrykit.classify import LONGEST_CHAIN
 from retrykit.clock import SystemClock
 from retrykit.decision import NO_LIMIT, DoNotRetry, RetryAfter, StopReason
@@ -119,7 +119,7 @@ class Reading:
     def __call__(self) -> float:
         try:
             now = self._clock.now()
-            if -INFINITY < now < INFINITY:
+            if is_number(now) and -INFINITY < now < INFINITY:
                 self._last = now
             else:
                 self.problem = f"clock must answer a finite number, got {told(now)}"

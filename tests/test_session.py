@@ -11,6 +11,7 @@ import traceback
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -837,7 +838,8 @@ class Unreadable(VirtualClock):
         ([LookupError("broken")], "clock raised LookupError"),
         ([0.0, LookupError("broken")], "clock raised LookupError"),
         ([0.0, float("nan")], "clock must answer a finite number, got nan"),
-        ([0.0, None], "clock raised TypeError"),
+        ([0.0, None], "clock must answer a finite number, got None"),
+        ([0.0, Decimal(1)], "clock must answer a finite number, got a Decimal"),
     ],
 )
 def test_a_clock_that_cannot_be_read_never_takes_the_users_error(
