@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 import pickle
+import time
 import traceback
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -36,7 +37,7 @@ from retrykit import (
 )
 from retrykit._session import LONGEST_CHAIN, leave_out, watchers
 from retrykit.errors import AttemptTimedOut, DeadlineExceeded, PastAttempt
-from retrykit.events import CallFailed, CallGaveUp, RetryScheduled
+from retrykit.events import AttemptFailed, CallFailed, CallGaveUp, RetryScheduled
 from retrykit.testing import VirtualClock
 
 POLICY = RetryPolicy.on(ConnectionError, attempts=3, backoff=[0] * 10_000, listeners=())
@@ -966,3 +967,83 @@ def test_a_frozen_error_of_a_broken_part_is_logged(caplog: pytest.LogCaptureFixt
                 raise ConnectionError("mine")
     assert "FrozenError" in caplog.text
     assert "mine" not in caplog.text
+
+
+# What is asked of the system's clock
+
+
+class Ticks:
+    """The system's clock: a second later each time it is read. Waits take none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads = 0
+        self.slept: list[float] = []
+        monkeypatch.setattr(time, "monotonic", self.read)
+        monkeypatch.setattr(time, "sleep", self.slept.append)
+
+    def read(self) -> float:
+        self.reads += 1
+        return float(self.reads)
+
+
+def fails_until(number: int, **fields: Any) -> Callable[[], str]:
+    """A function that succeeds at an attempt; its error's type is known to its policy."""
+
+    @retry(on=ConnectionError, attempts=4, backoff=[1, 2, 3], **fields)
+    def function() -> str:
+        if current_attempt().number < number:
+            raise ConnectionError
+        return "value"
+
+    with contextlib.suppress(ConnectionError):
+        function()
+    return function
+
+
+def test_retries_that_nobody_watches_leave_the_clock_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read once, when the call begins."""
+    ticks = Ticks(monkeypatch)
+    function = fails_until(4, listeners=())
+    before = ticks.reads
+    assert function() == "value"
+    assert ticks.reads == before + 1
+    assert ticks.slept == [1, 2, 3] * 2
+
+
+def test_the_end_tells_the_time_that_nobody_asked_for_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock is read when the call begins and when it ends: a second, here."""
+    ends: list[CallGaveUp] = []
+
+    class OfEnds:
+        kinds = frozenset({CallGaveUp})
+
+        def __call__(self, event: CallGaveUp) -> None:
+            ends.append(event)
+
+    Ticks(monkeypatch)
+    function = fails_until(5, listeners=(OfEnds(),))
+    with pytest.raises(ConnectionError) as caught:
+        function()
+    assert caught.value.__notes__[-1].endswith(
+        "gave up after 4 attempts in 1.0 s: attempts_exhausted (ConnectionError ×4)"
+    )
+    assert [(each.number, each.elapsed) for each in ends[1:]] == [(4, 1.0)]
+
+
+def test_who_is_told_of_attempts_is_told_their_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read before and after each of them."""
+    failures: list[AttemptFailed] = []
+
+    class OfFailures:
+        kinds = frozenset({AttemptFailed})
+
+        def __call__(self, event: AttemptFailed) -> None:
+            failures.append(event)
+
+    Ticks(monkeypatch)
+    function = fails_until(3, listeners=(OfFailures(),))
+    failures.clear()
+    assert function() == "value"
+    assert [(each.elapsed, each.duration) for each in failures] == [(1.0, 1.0), (3.0, 1.0)]
