@@ -483,8 +483,9 @@ class Session:
         return decision
 
     def _stop_after_wait(self, now: float) -> StopReason | None:
-        if type(self._now) is Reading and self._now.problem is not None:
-            self._mention(self._now.problem)
+        unread = self._now.problem if isinstance(self._now, Reading) else None
+        if unread is not None:
+            self._mention(unread)
             return StopReason.STRATEGY_FAILED
         if self._deadline is not None and now >= self._deadline:
             return StopReason.DEADLINE_EXCEEDED
