@@ -1419,3 +1419,16 @@ def test_at_saturation_no_draw_passes_the_cap():
     for jitter in every_jitter:
         backoff = Exponential(1, cap=4, jitter=jitter)
         assert max(steps(backoff, 10_000)) <= 4
+
+
+def test_what_cannot_be_jittered_or_wrapped_is_told_in_full():
+    """The value, and what to write instead."""
+    with pytest.raises(ValueError, match="jittered once") as caught:
+        Exponential(1).jittered(FullJitter())
+    assert str(caught.value) == (
+        "a backoff can be jittered once, and Exponential(1.0, factor=2.0, cap=None,"
+        " jitter=FullJitter()) is already: where it takes jitter=, choose it there"
+    )
+    with pytest.raises(TypeError, match="combinators") as caught:
+        Custom(Constant(1))
+    assert str(caught.value) == "backoff must be without combinators, and Constant(1.0) has them"

@@ -1101,3 +1101,44 @@ def test_a_drained_budget_pays_again_after_one_over_ratio_successes(ratio, reser
     for _ in range(math.ceil(1 / ratio) + 1):
         budget.settle(CALL, succeeded=True, spent=0.0)
     assert budget.withdraw(CALL, TRANSIENT) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("budget", "told", "text"),
+    [
+        (RatioBudget(), {"unused": -1}, "unused must be at least 0, got -1"),
+        (TokenBudget(), {"unused": math.nan}, "unused must be finite, got nan"),
+        (TokenBudget(), {"spent": -2}, "spent must be at least 0, got -2"),
+    ],
+    ids=repr,
+)
+def test_a_settlement_in_no_amount_is_named(budget, told, text):
+    """A driver that reports nonsense learns which of the two amounts it was."""
+    with pytest.raises(ValueError, match=r"^(unused|spent)") as caught:
+        budget.settle(Call(print), **{"succeeded": True, "spent": 0.0, **told})
+    assert str(caught.value) == text
+
+
+class Uncopyable(RatioBudget):
+    """A budget that cannot be a template."""
+
+    def __deepcopy__(self, memo):
+        raise RuntimeError("there is one of me")
+
+    def __repr__(self):
+        return "Uncopyable()"
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        (5, "budget must have withdraw, settle and balance, got 5"),
+        (Uncopyable(), "budget must be copyable, got Uncopyable()"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_template_is_shown(template, text):
+    """The field and the value."""
+    with pytest.raises(TypeError) as caught:
+        PerKey(len, template)
+    assert str(caught.value) == text
