@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 LONGEST_LINE: Final = 65_536
 """How much of a line without an end is searched at once, in bytes."""
 
+PATIENCE: Final = 2.0
+"""How many seconds what was killed may take to be gone."""
+
 MOST_LEFT: Final = 1 << 20
 """How much more is passed on once the command has ended; others may still write, for ever."""
 
@@ -210,12 +213,14 @@ class Running:
         self._send(signal.SIGTERM)
         self._send(signal.SIGCONT)
         while _lives(self._pid):
-            if time.monotonic() >= last:
+            now = time.monotonic()
+            if now >= last + PATIENCE:
+                return  # the system keeps it, in a read that cannot be broken off, say
+            if now >= last:
                 self._send(signal.SIGKILL)
-                return
             self._signals.wait(0.01)
-            if self._signals.take().count(signal.SIGINT):
-                last = 0.0
+            if signal.SIGINT in self._signals.take():
+                last = min(last, now)
 
     def _stopped(self, number: int) -> None:
         """The command was stopped: lend it the terminal, or stop too until somebody continues."""
