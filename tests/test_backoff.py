@@ -1432,3 +1432,30 @@ def test_what_cannot_be_jittered_or_wrapped_is_told_in_full():
     with pytest.raises(TypeError, match="combinators") as caught:
         Custom(Constant(1))
     assert str(caught.value) == "backoff must be without combinators, and Constant(1.0) has them"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            timedelta(1),
+            "got datetime.timedelta(days=1): write Constant(datetime.timedelta(days=1))",
+        ),
+        (2.5, "got 2.5: write Constant(2.5)"),
+        (None, "got None: a backoff has delays(rng), bounds() and limits"),
+    ],
+)
+def test_what_is_no_backoff_is_told_the_right_spelling(value, text):
+    """To the last character."""
+    with pytest.raises(TypeError, match="backoff must be a backoff or a list of seconds") as caught:
+        as_backoff("backoff", value)
+    assert str(caught.value) == f"backoff must be a backoff or a list of seconds, {text}"
+
+
+def test_an_iterator_is_told_why_it_is_none():
+    """It would be empty for the second call."""
+    with pytest.raises(TypeError, match="iterator") as caught:
+        as_backoff("backoff", iter([1.0]))
+    assert str(caught.value).endswith(
+        ": an iterator serves one call only; give a list or a backoff"
+    )
