@@ -43,7 +43,8 @@ except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "prometheus_client":
         raise
     raise ImportError(
-        "retrykit.observe.prometheus needs prometheus-client: install retrykit with the extra [prometheus]",
+        "retrykit.observe.prometheus needs prometheus-client:"
+        " install retrykit with the extra [prometheus]",
         name=error.name,
     ) from error
 

@@ -535,7 +535,9 @@ def test_without_pydantic_the_error_tells_the_remedy():
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert run.stdout == "retrykit.config needs pydantic: install retrykit with the extra [config]\n"
+    assert (
+        run.stdout == "retrykit.config needs pydantic: install retrykit with the extra [config]\n"
+    )
 
 
 def test_exceptions_of_the_program_s_own_are_named(write):
