@@ -197,12 +197,12 @@ def leave(token: Token[Entry]) -> None:
 def innermost(inside: Entry) -> LiveAttempt | None:
     """The innermost open cell at or around an entry."""
     while inside is not None:
-        if type(inside) is Scope:
+        if isinstance(inside, Scope):
             inside = inside.outer
-        elif inside._raw is not None:  # type: ignore[union-attr]  # what is no scope is a cell
-            return inside  # type: ignore[return-value]
+        elif inside._raw is not None:
+            return inside
         else:
-            inside = inside._outer  # type: ignore[union-attr]
+            inside = inside._outer
     return None
 
 

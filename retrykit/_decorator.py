@@ -131,9 +131,9 @@ def with_policy(function: F, policy: PolicyLike, /) -> F:
     if isinstance(function, Retried):
         return other  # type: ignore[return-value]  # a proxy of the same callable
     if isinstance(function, BoundRetried):
-        return other.__get__(function._self_instance, function._self_owner)  # type: ignore[no-any-return]
+        return other.__get__(function._self_instance, function._self_owner)  # type: ignore[no-any-return]  # bound as `function` is
     instance = function.__self__  # type: ignore[union-attr]  # a bound method
-    return other.__get__(instance, type(instance))  # type: ignore[no-any-return]
+    return other.__get__(instance, type(instance))  # type: ignore[no-any-return]  # as above
 
 
 class BoundRetried(BoundFunctionWrapper[Any, Any]):

@@ -16,6 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from retrykit._context import LEAST_REMAINING, LiveAttempt, entry, everywhere, innermost, scopes
 from retrykit._exchange import Exchange
 from retrykit._executor import (
+    _ATTEMPTS_EXHAUSTED,
+    _DEADLINE_EXCEEDED,
+    _NOT_REPLAYABLE,
+    _STOPPED,
+    _STRATEGY_FAILED,
     PolicyExecutor,
     StrategyError,
     asks_to_stop,
@@ -64,11 +69,6 @@ _SUCCEEDED: Final = StopReason.SUCCEEDED
 _CANCELLED: Final = StopReason.CANCELLED
 _DISABLED: Final = DoNotRetry(StopReason.DISABLED)
 _NESTED: Final = DoNotRetry(StopReason.NESTED)
-_STOPPED: Final = DoNotRetry(StopReason.STOPPED)
-_NOT_REPLAYABLE: Final = DoNotRetry(StopReason.NOT_REPLAYABLE)
-_ATTEMPTS_EXHAUSTED: Final = DoNotRetry(StopReason.ATTEMPTS_EXHAUSTED)
-_DEADLINE_EXCEEDED: Final = DoNotRetry(StopReason.DEADLINE_EXCEEDED)
-_STRATEGY_FAILED: Final = DoNotRetry(StopReason.STRATEGY_FAILED)
 _NO_VERDICTS: Final[Mapping[type[BaseException], RetryAfter]] = {}
 _NO_NOTE: Final = frozenset({StopReason.DISABLED, StopReason.NESTED})
 _HINT: Final = (
